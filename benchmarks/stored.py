@@ -100,7 +100,7 @@ def trials_each(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
 
 
 def wanted(stored: Mapping[str, Sequence[Sequence[float]]]) -> int:
-    """Return the trials a case that a night brings a baseline to, as `gate.pipeline.storing` counts them."""
+    """Return the trials a case that a night brings a baseline to, as `gate.pipeline.rounds` counts them."""
     rates = Rates(tuple((int(sum(row[0] for row in rows)), len(rows)) for rows in stored.values()))
     enough = stored_enough(rates, GOAL, SETTINGS)
     return max(STORED_TRIALS, min(trials_each(stored) + MOST_ADDED, enough))

@@ -22,7 +22,7 @@ from gate.system.signals import in_loop
 
 
 class ShownResult(Result, frozen=True):
-    """A result that a notebook shows as a short report instead of all of its fields."""
+    """A result that a notebook shows as the comment instead of all of its fields."""
 
     @classmethod
     def of(cls, result: Result) -> ShownResult:

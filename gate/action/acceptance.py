@@ -30,17 +30,30 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
         return result, ""
     days = config.file.baseline.accept_days
     ignored = found.ignored
-    if not ignored and step.activity.mode is Mode.RECORD and utc_now() > found.at + timedelta(days=days):
+    is_merged = step.activity.mode is Mode.RECORD
+    if not ignored and is_merged and utc_now() > found.at + timedelta(days=days):
         ignored = f"it was set more than {days} days ago"
-    if ignored:
-        said = f"the label {step.inputs['accept_label']} is ignored: {ignored}"
+    by, suites, said = f"{found.by} at {found.at.isoformat()}", [], ""
+    for suite in result.suites:
+        why = ignored or (is_merged and _lost_before(suite))
+        if why:
+            said = f"the label {step.inputs['accept_label']} is ignored: {why}"
+        suites.append(suite if why else accepted_by(suite, by))
+    if said:
         step.say(said)
-        return result, said
-    by = f"{found.by} at {found.at.isoformat()}"
-    suites = [accepted_by(suite, by) for suite in result.suites]
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
     accepted = result_of(suites, settings, command=result.command, record_paths=paths)
-    return with_problems(accepted, result.problems), ""  # a label accepts a verdict, not a report that is missing
+    return with_problems(accepted, result.problems), said  # a label accepts a verdict, not a report that is missing
+
+
+def _lost_before(suite: SuiteResult) -> str:
+    """Return a remark if the default branch fell short before this commit and nobody accepted that: whoever set the
+    label saw only what the change lost on top."""
+    before = suite.baseline
+    if before is None or not before.fell_short or not suite.is_acceptable:
+        return ""
+    commit = (before.commit or "")[:12]
+    return f"{suite.suite_id} fell short at {commit} already; accept that first: `gate baseline accept {commit}`"
 
 
 def _is_worth_asking(suite: SuiteResult) -> bool:

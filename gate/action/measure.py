@@ -27,7 +27,7 @@ from gate.hosts.events import Mode
 from gate.model import Result, Verdict
 from gate.model.defaults import REMOTE
 from gate.pipeline.flow import run_gate
-from gate.pipeline.git_context import changed_files
+from gate.pipeline.identity import changed_files
 from gate.pipeline.progress import ProgressLines
 from gate.pipeline.session import RunOptions
 from gate.records import merge, read_record, write_record

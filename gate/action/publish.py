@@ -28,7 +28,7 @@ from gate.hosts.base import (
 from gate.hosts.events import Mode
 from gate.hosts.github import PullRequestHost
 from gate.model import Result, Verdict
-from gate.pipeline.publishing import comments_on
+from gate.pipeline.flow import comments_on
 from gate.reports import load_report
 from gate.reports.html import render as render_html
 from gate.reports.markdown import Place, render_unmeasured

@@ -24,7 +24,7 @@ from gate.hosts.base import Stamp
 from gate.hosts.events import Activity, Mode, activity
 from gate.hosts.github import GitHub, connect
 from gate.model import Result
-from gate.pipeline.git_context import REPORTS
+from gate.pipeline.identity import REPORTS
 from gate.security.environment import ARTIFACT, TOKEN
 from gate.security.escape import console
 from gate.system.clock import now

@@ -14,10 +14,7 @@ from gate.commands.common_options import (
     DRY_RUN,
     OUTPUTS,
     PATH,
-    RECORD,
     outputs_of,
-    record_before_or,
-    record_or_newest,
     with_options,
 )
 from gate.commands.groups import OnceGroup, refuse_options_before_subcommand
@@ -140,16 +137,3 @@ def baseline_show(config_path: Path) -> None:
 
     width = width_of(os.environ)
     show(show_baseline(load_config(config_path), os.environ, width), width)
-
-
-@baseline.command("diff")
-@RECORD
-@click.argument("other", required=False, type=PATH)
-@CONFIG
-def baseline_diff(record: Path | None, other: Path | None, config_path: Path) -> None:
-    """Show how RECORD differs from OTHER, case by case; default: the newest record and the one before."""
-    from gate.stored.record_diff import diff_records
-
-    new = record_or_newest(record, config_path)
-    width = width_of(os.environ)
-    show(diff_records(record_before_or(other, new, config_path), new, width), width)

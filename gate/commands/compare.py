@@ -147,10 +147,9 @@ def _outputs(given: dict[str, Any]) -> dict[str, Path]:
 
 def _write(form: str, path: Path, lineup: Any) -> None:
     from gate.reports import lineup as forms
-    from gate.reports.html.lineup import render as render_html
     from gate.security import files
 
-    render = {"json": forms.render_json, "html": render_html, "markdown": forms.render_markdown}[form]
+    render = {"json": forms.render_json, "html": forms.render_html, "markdown": forms.render_markdown}[form]
     try:
         files.write_text(path, render(lineup))
     except OSError as error:

@@ -11,6 +11,9 @@ from click.core import ParameterSource
 
 from gate.errors import closest
 
+REMOVED_COMMANDS = {"baseline diff": "write `gate compare NEW OLD`, and `gate explain --case ID` for one case's trials"}
+"""Sub-commands that earlier versions had, each with what to do instead."""
+
 
 class Once(click.Command):
     """A command that refuses a repeated option unless it allows several values; otherwise the last would win."""
@@ -28,6 +31,14 @@ class OnceGroup(Once, click.Group):
     """A group of sub-commands that all refuse repeated options."""
 
     command_class = Once
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        advice = REMOVED_COMMANDS.get(f"{ctx.info_name} {args[0]}")
+        if advice:
+            raise click.UsageError(f"{args[0]} was removed: {advice}", ctx=ctx)
+        return super().resolve_command(ctx, args)
 
 
 def refuse_options_before_subcommand(ctx: click.Context) -> None:

@@ -86,7 +86,7 @@ def run(config_path: Path, **given: Any) -> NoReturn:
 def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
     from gate.commands.plans import estimate
     from gate.config.load import load_config
-    from gate.pipeline.git_context import git_context
+    from gate.pipeline.identity import git_context
     from gate.pipeline.session import fills_baseline
     from gate.system.git import Git
 
@@ -168,7 +168,7 @@ def _run_options(given: dict[str, Any], rules: Rules) -> RunOptions:
 
 def _publish(result: Result, hosts: Mapping[str, Mapping[str, Any]]) -> None:
     """Publish the result. A failure is printed and changes no verdict."""
-    from gate.pipeline.publishing import publish_result
+    from gate.pipeline.flow import publish_result
     from gate.security.escape import console
 
     done = publish_result(result, hosts, os.environ)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
 from gate.decision.comparison import Comparison
 from gate.decision.engine.state import CONCURRENT
-from gate.decision.outcomes import as_values, outcomes_of
 from gate.model import CONFIRM, FULL, NARROW, PROBE, REPEAT, Scale, Side, ToolTime, Trial, tool_times
 from gate.model.course import Course, LiveCase, ReplayedShare
-from gate.statistics.intervals import mean, mean_of_means
 
 FIXED_DESIGN = 5
 """Trials per case of the fixed design that runs are compared with."""
-COVERED = 0.9
-"""Minimum share of the paired cases that a stored run covers to be a point of the trend."""
 
 
 def course(comparison: Comparison) -> Course:
@@ -81,28 +76,6 @@ def tool_times_of(comparison: Comparison) -> tuple[ToolTime, ...]:
                 if asked or any(call.duration is not None for call in turn.tool_calls):
                     turns.append(turn)
     return tuple(tool_times(turns))
-
-
-def trend(comparison: Comparison) -> tuple[float, ...]:
-    """Return the pass rates over the paired cases of each stored run and of the candidate."""
-    runs: dict[str, dict[str, list[float]]] = {}
-    began: dict[str, float] = {}
-    now = []
-    for case_id in comparison.paired:
-        case, criteria = comparison.by_id[case_id], comparison.comparable(case_id)
-        for trial in comparison.baseline[case_id]:
-            values = as_values(outcomes_of([trial], case, criteria))
-            if trial.run and values:
-                runs.setdefault(trial.run, {}).setdefault(case_id, []).extend(values)
-                began[trial.run] = min(began.get(trial.run, math.inf), trial.started or 0.0)
-        values = as_values(outcomes_of(comparison.measured(case_id, full=True), case, criteria))
-        if values:
-            now.append(mean(values))
-    whole = [run for run, cases in runs.items() if len(cases) >= COVERED * len(comparison.paired)]
-    if len(whole) < 2 or not now:
-        return ()
-    whole.sort(key=lambda run: began[run])
-    return (*[mean_of_means(runs[run].values()) for run in whole], mean(now))
 
 
 # --- what recordings answered ---------------------------------------------------------------------

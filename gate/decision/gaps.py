@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gate.decision.comparison import Comparison, Incomparable
-from gate.decision.outcomes import PASS_RATE, all_unchecked, mark, measured_values, outcomes_of
+from gate.decision.outcomes import PASS_RATE, mark, measured_values, outcomes_of
 from gate.decision.own_models import moved, own_models_of
 from gate.model import Case, Criterion, CriterionResult, Trial, Verdict
 from gate.model.finding import Finding
@@ -38,7 +38,7 @@ def gaps_of(comparison: Comparison, blocking: Sequence[CriterionResult]) -> list
     if expected and not any(case.id in expected and comparison.comparable(case.id) for case in comparison.judged):
         edited = len(expected.intersection(edited_cases(comparison)))
         found.append(Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=len(expected), edited=edited))
-    for finding in (too_many_gone(comparison), edited_and_missing(comparison)):
+    for finding in (too_many_gone(comparison), edited_and_missing(comparison), cut_off(comparison)):
         if finding is not None:
             found.append(finding)
     return found
@@ -75,7 +75,7 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
     """Return a finding if too many cases that passed at the base were removed, or edited so that nothing checks their
     answers; cases in quarantine do not count."""
     passed, gone, criteria = 0, [], _known_at_base(comparison)
-    emptied = {case_id for case_id in edited_cases(comparison) if _is_emptied(comparison, case_id)}
+    emptied = set(edited_cases(comparison)).intersection(comparison.unchecked)
     for case_id in sorted(comparison.baseline):
         if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id, criteria):
             continue
@@ -93,16 +93,6 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
         selected=comparison.selected,
         unchecked=not emptied.isdisjoint(gone),
     )
-
-
-def _is_emptied(comparison: Comparison, case_id: str) -> bool:
-    """True if nothing checks a case any more, or nothing but what an empty answer satisfies (a forbidden word, a limit
-    on time) although more did at the base."""
-    if case_id in comparison.unchecked:
-        return True
-    asking = [one for one in comparison.blocking if not one.absence and one.scale.is_bounded]
-    asked = any(measured_values(comparison.baseline[case_id], criterion) for criterion in asking)
-    return asked and all_unchecked(comparison.measured(case_id), asking)
 
 
 def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:
@@ -168,6 +158,30 @@ def _fell_by_half(comparison: Comparison, case_id: str) -> bool:
         if fall >= (high - low) / 2:
             return True
     return False
+
+
+def cut_off(comparison: Comparison) -> Finding | None:
+    """Return a finding on cases that had whole answers at the base and have none now, if they are more than may be
+    removed and chance does not explain it: scores of a beginning are compared with those of the whole."""
+    gone, mixed = [], []
+    for case_id in comparison.paired:
+        now, of_now = _whole(comparison.counted(comparison.measured(case_id, full=True)))
+        before, of_before = _whole(comparison.counted(comparison.baseline[case_id]))
+        if before == of_before and not now:
+            gone.append(case_id)
+        if now + before < of_now + of_before:
+            mixed.append((now, of_now, before, of_before))
+    known = len(comparison.paired)
+    if are_few(len(gone), known) or stratified_fisher_less(mixed[:MOST_CASES]) > comparison.settings.own_alpha:
+        return None
+    return Finding.of("cases_changed", Verdict.NOT_COMPARED, how="cut_off", cases=tuple(gone), of=known)
+
+
+def _whole(trials: Iterable[Trial]) -> tuple[int, int]:
+    """Return the numbers of answered trials whose model ended no answer at its limit of length, and of all."""
+    answered = [trial for trial in trials if trial.answered]
+    cut = [any(turn.usage is not None and turn.usage.cut_off for turn in trial.invocations) for trial in answered]
+    return len(answered) - sum(cut), len(answered)
 
 
 # --- criteria that cannot be compared -------------------------------------------------------------
@@ -241,36 +255,46 @@ def silent_criteria(comparison: Comparison) -> tuple[Finding, ...]:
     """Return the blocking criteria that lost too much of what they checked at the baseline for a pass.
 
     A score that does not apply is neither a failure nor a pass. If an agent goes silent, a criterion on its answers
-    would compare only the few remaining cases and find them no worse.
+    would compare only the few remaining cases and find them no worse. An edit that takes an expectation out of cases
+    which met it leaves as little to compare as one that removes them.
 
-    The loss is too much if more cases stopped applying than may be removed, and chance would explain it with a
-    probability below this criterion's part of the error rate: if both sides shared one rate per case, the trials
-    without anything to check would be drawn from all trials of the case.
+    The loss is too much if more cases stopped applying than may be removed. Unless edits explain that, chance must not:
+    if both sides shared one rate per case, the trials without anything to check would be drawn from all trials of the
+    case, and that has a probability below this criterion's part of the error rate.
     """
     found = []
     for criterion in comparison.blocking:
-        known = comparison.stored_values(criterion).keys() & comparison.with_baseline
-        if are_few(len(known - comparison.values(criterion).keys()), len(known)):
+        known = comparison.values(criterion)
+        if sum(case.id not in known for case in comparison.judged) < LEAST_GONE:
             continue
-        applied, gone, mixed = 0, [], []
-        for case_id in comparison.paired:
-            if (case_id, criterion.name) in comparison.not_comparable:
-                continue
-            before, of_before = _applies_to(comparison.counted(comparison.baseline[case_id]), criterion)
-            now, of_now = _applies_to(comparison.counted(comparison.measured(case_id, full=True)), criterion)
-            if not before or not of_now:
+        applied, gone, edited, mixed = 0, [], [], []
+        for case in comparison.judged:
+            trials = comparison.baseline.get(case.id, ())
+            before, of_before = _applies_to(comparison.counted(trials), criterion)
+            now, of_now = _applies_to(comparison.counted(comparison.measured(case.id, full=True)), criterion)
+            why = comparison.not_comparable.get((case.id, criterion.name))
+            if not before or not of_now or why not in (None, Incomparable.EDITED):
                 continue
             applied += 1
-            if before == of_before and not now:
-                gone.append(case_id)
-            if before + now < of_before + of_now:
+            if why is None and before + now < of_before + of_now:
                 mixed.append((now, of_now, before, of_before))
-        if are_few(len(gone), applied):
+            if before < of_before or now:
+                continue
+            if why is None:
+                gone.append(case.id)
+                continue
+            outcomes = outcomes_of(trials, case, [criterion])
+            if 2 * sum(outcomes) >= len(outcomes):
+                edited.append(case.id)
+        if are_few(len(gone) + len(edited), applied):
             continue
         by_chance = stratified_fisher_less(mixed[:MOST_CASES])
-        if by_chance <= comparison.settings.own_alpha / len(comparison.blocking):
-            why = "nothing_to_check"
-            found.append(Finding.of("not_compared", criterion=criterion.name, why=why, cases=tuple(gone), of=applied))
+        level = comparison.settings.own_alpha / len(comparison.blocking)
+        if by_chance <= level or not are_few(len(edited), applied):
+            cases = (*edited, *gone)
+            found.append(
+                Finding.of("not_compared", criterion=criterion.name, why="nothing_to_check", cases=cases, of=applied)
+            )
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gate.decision.cases import case_results
 from gate.decision.changes import changes
 from gate.decision.comparison import Comparison
-from gate.decision.course import course, replayed_share, tool_times_of, trend
+from gate.decision.course import course, replayed_share, tool_times_of
 from gate.decision.crashes import crash_facts, is_of_provider, proven, unconfirmed
 from gate.decision.outages import counted_as_failed, excused, lost_ids, lost_to_infrastructure, unscored_ids
 from gate.decision.rows import rows_of
@@ -139,7 +139,6 @@ def result_of_table(table: Table) -> SuiteResult:
         tools=tool_times_of(comparison),
         groups=groups,
         further_groups=further,
-        trend=trend(comparison),
         replayed=replayed_share(comparison),
         concentrated=where(comparison, result.criteria, result.verdict, result.cause),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from gate.errors import closest
 from gate.formats.endings import noting_its_end
 from gate.formats.messages import FormatError, Trajectory, number, usage_of, whole
+from gate.formats.names import camel
 from gate.formats.reading import carried, plain_copy, says_something
 from gate.formats.shapes import as_mapping, text_or_json
 from gate.model import Invocation, Part, Rubric, ToolCall, Usage, text_of
@@ -176,22 +176,6 @@ def to_rubric(data: Any) -> Rubric:
 
 
 # --- names in either case -------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1_000)
-def camel(name: str) -> str:
-    """Return ``snake_case`` as ``camelCase``."""
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
-
-
-def either_spelling(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return the paths of keys in snake case and in camel case, with their reasons."""
-    found = {}
-    for path, reason in reasons.items():
-        found[path] = reason
-        found[".".join(map(camel, path.split(".")))] = reason
-    return found
 
 
 def camel_keys(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from stat import S_ISREG
 from typing import Any
 
 from gate.errors import ConfigError
-from gate.formats.json_text import item_lines, json_marks, parse_json
+from gate.formats.json_text import json_lines, parse_json
 from gate.formats.positions import LineNumbers, at_line
 from gate.formats.yaml_text import EMPTY, parse_yaml
 from gate.security.limits import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
@@ -50,12 +50,12 @@ def parse_document_with_lines(text: str, where: str) -> tuple[Any, LineNumbers]:
     named_json = where.endswith(".json")
     if named_json or text.lstrip()[0] in "{[":
         try:
-            return parse_json(text, where), LineNumbers(lambda: json_marks(text), lambda keys: item_lines(text, keys))
+            return parse_json(text, where), json_lines(text)
         except json.JSONDecodeError as error:
             if named_json:
                 raise ConfigError(f"not JSON: {error.msg}", where=f"{where}:{error.lineno}") from error
     value, marks = parse_yaml(text, where)
-    return value, LineNumbers(lambda: marks)
+    return value, LineNumbers(marks.line, marks.below)
 
 
 def parse_csv(text: str, where: str) -> tuple[list[dict[str, str]], list[int]]:

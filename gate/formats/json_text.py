@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from msgspec.json import Encoder
 
 from gate.errors import ConfigError
-from gate.formats.positions import Key, RefusedTextError, TextMark, at_line
+from gate.formats.positions import Key, LineNumbers, RefusedTextError, at_line
 from gate.formats.reading import Fields
 from gate.security.limits import MAX_NESTING, shorten
 
@@ -106,10 +106,10 @@ _MARKED = json.JSONDecoder(object_pairs_hook=_unique_marked, parse_constant=_ref
 _WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_but_nan, parse_float=finite)
 
 
-def is_too_deep(value: Any) -> bool:
-    """True if lists and objects are nested beyond `MAX_NESTING`."""
+def is_too_deep(value: Any, most: int = MAX_NESTING + 1) -> bool:
+    """True if lists and objects are nested in more than ``most`` levels."""
     level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_NESTING + 1):
+    for _ in range(most):
         inner: list[Any] = []
         for item in level:
             held = dict.values(item) if isinstance(item, dict) else item
@@ -117,7 +117,7 @@ def is_too_deep(value: Any) -> bool:
         level = inner
         if not level:
             return False
-    return True
+    return bool(level)
 
 
 def _check_nesting(value: Any) -> None:
@@ -126,138 +126,78 @@ def _check_nesting(value: Any) -> None:
 
 
 def _name_refused(text: str, where: str, first_line: int) -> NoReturn:
-    """Parse a refused text again, slowly, to find the faulty line."""
+    """Look for the fault of a refused text, and raise `ConfigError` with its line."""
+    refused = _refused_in(text, _skip_blanks(text, 0), MAX_NESTING + 1)
+    if refused is None:
+        raise ConfigError("cannot be read as JSON", where=where)
+    what, place = refused
+    raise ConfigError(what, where=at_line(where, first_line + text.count("\n", 0, place)))
+
+
+def _refused_in(text: str, start: int, most: int) -> tuple[str, int] | None:
+    """Return the first refused part of the value at ``start``, and its offset; None if there is none.
+
+    ``most``: the levels to which it may be nested.
+    """
+    is_container = text.startswith(("{", "["), start)
+    if is_container and not most:
+        return f"nested more than {MAX_NESTING} deep", start
     try:
-        json_marks(text, strict=True)
-    except RefusedTextError as error:
-        raise ConfigError(error.what, where=at_line(where, error.line + first_line - 1)) from error
-    raise ConfigError("cannot be read as JSON", where=where)
+        if not is_too_deep(_STRICT.raw_decode(text, start)[0], most):
+            return None
+    except (ValueError, RecursionError) as error:
+        if not is_container:
+            shown = shorten(_SCALAR.match(text, start)[0], 40)  # type: ignore[index]  # matches any text
+            return getattr(error, "what", f"number out of range: {shown}"), start
+    known = set[Key]()
+    for key, place, value in _entries(text, start):
+        if key in known:
+            return f"duplicate key {shorten(repr(key), 80)}", place
+        known.add(key)
+        found = _refused_in(text, value, most - 1)
+        if found is not None:
+            return found
+    return None
 
 
 # --- positions ------------------------------------------------------------------------------------
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+', re.DOTALL)
-
-
-class _JsonMarks:
-    """Builds the marks of a JSON text token by token; iterative, so that nesting uses no stack."""
-
-    def __init__(self, strict: bool) -> None:
-        self.strict = strict
-        self.root: TextMark | None = None
-        self.open: list[TextMark] = []
-        self.keys: list[tuple[Key, int] | None] = []
-        """In each open container, the key that still lacks its value, with its line."""
-        self.arrays: list[bool] = []
-
-    def take(self, token: str, line: int) -> None:
-        first = token[0]
-        if first in "}]":
-            if self.open:
-                self._place(self._close())
-        elif first in "{[":
-            self._open(first == "[", line)
-        elif self.open and not self.arrays[-1] and self.keys[-1] is None:
-            self._key(token, line)
-        else:
-            self._scalar(token, line)
-
-    def _open(self, array: bool, line: int) -> None:
-        self.open.append(TextMark(line, {}))
-        self.keys.append(None)
-        self.arrays.append(array)
-        if self.strict and len(self.open) > MAX_NESTING + 1:
-            raise RefusedTextError(f"nested more than {MAX_NESTING} deep", line)
-
-    def _close(self) -> TextMark:
-        self.keys.pop()
-        self.arrays.pop()
-        return self.open.pop()
-
-    def _key(self, token: str, line: int) -> None:
-        key = json.loads(token)
-        if self.strict and key in (self.open[-1].children or {}):
-            raise RefusedTextError(f"duplicate key {shorten(repr(key), 80)}", line)
-        self.keys[-1] = (key, line)
-
-    def _scalar(self, token: str, line: int) -> None:
-        if self.strict and token[0] != '"':
-            _check_number(token, line)
-        self._place(TextMark(line))
-
-    def _place(self, mark: TextMark) -> None:
-        if not self.open:
-            self.root = mark
-            return
-        parent = self.open[-1]
-        assert parent.children is not None
-        if self.arrays[-1]:
-            parent.children[len(parent.children)] = mark
-        elif self.keys[-1] is not None:
-            key, line = self.keys[-1]
-            mark.line = line
-            parent.children[key] = mark
-            self.keys[-1] = None
-
-
-def _check_number(token: str, line: int) -> None:
-    try:
-        json.loads(token, parse_constant=_refuse, parse_float=finite)
-    except RefusedTextError as error:
-        raise RefusedTextError(error.what, line) from error
-    except json.JSONDecodeError:
-        return
-    except ValueError as error:
-        raise RefusedTextError(f"number out of range: {shorten(token, 40)}", line) from error
-
-
-def json_marks(text: str, *, strict: bool = False) -> TextMark:
-    """Return the marks of a JSON text. ``strict``: raise `RefusedTextError` at the first refused value."""
-    builder = _JsonMarks(strict)
-    line, position = 1, 0
-    for match in _JSON_TOKEN.finditer(text):
-        start = match.start()
-        line += text.count("\n", position, start)
-        position = start
-        builder.take(match.group(), line)
-    return builder.root or TextMark(1)
-
-
 _BETWEEN = re.compile(r"[\s,:]*")
+_SCALAR = re.compile(r"[^\s,\]}]*")
 _PLAIN = json.JSONDecoder()
 
 
-def item_lines(text: str, keys: tuple[Key, ...]) -> list[int]:
-    """Return the lines of the items of the list at ``keys`` in a JSON text; empty if there is no list.
-
-    Other parts are skipped without being decoded.
-    """
+def json_lines(text: str) -> LineNumbers:
+    """Return the lines of the values of a JSON text. Each container is decoded when a value in it is asked for."""
     start = _skip_blanks(text, 0)
-    for key in keys:
-        start = next((place for name, place in _entries(text, start) if name == key), len(text))
-    lines: list[int] = []
-    line, counted = 1, 0
-    if not text.startswith("[", start):
-        return lines
-    for _, place in _entries(text, start):
-        line += text.count("\n", counted, place)
-        counted = place
-        lines.append(line)
-    return lines
+    starts: dict[tuple[Key, ...], tuple[int, int]] = {(): (start, 1 + text.count("\n", 0, start))}
+
+    def below(keys: tuple[Key, ...]) -> Mapping[Key, int]:
+        found, (start, line) = dict[Key, int](), starts[keys]
+        counted = start
+        for key, place, value in _entries(text, start):
+            line += text.count("\n", counted, place)
+            counted = place
+            found[key] = line
+            starts[(*keys, key)] = value, line + text.count("\n", place, value)
+        return found
+
+    return LineNumbers(starts[()][1], below)
 
 
-def _entries(text: str, start: int) -> Iterator[tuple[Key, int]]:
-    """Yield each key or index of the container that starts at ``start``, and the offset of its value."""
+def _entries(text: str, start: int) -> Iterator[tuple[Key, int, int]]:
+    """Yield each key or index of the container at ``start``, with its offset and that of its value."""
     opening = text[start : start + 1]
     if opening not in ("{", "["):
         return
     position, index = _skip_blanks(text, start + 1), 0
     while text[position] not in "}]":
         key: Key = index
+        place = position
         if opening == "{":
             key, position = _PLAIN.raw_decode(text, position)
             position = _skip_blanks(text, position)
-        yield key, position
+        yield key, place, position
         position = _skip_blanks(text, _PLAIN.raw_decode(text, position)[1])
         index += 1
 

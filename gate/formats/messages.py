@@ -172,7 +172,7 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     if cost_usd is None:
         cost_usd = body.get("cost_usd")
     usage = Usage(
-        input_tokens=_count(body, "input_tokens", "prompt_tokens"),
+        input_tokens=_whole_input(body),
         output_tokens=_count(body, "output_tokens", "completion_tokens"),
         cost_usd=number(cost_usd, "cost_usd"),
         model_calls=_count(body, "model_calls"),
@@ -182,6 +182,15 @@ def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
     if usage == Usage():
         return None
     return usage
+
+
+def _whole_input(usage: Mapping[str, Any]) -> int | None:
+    """Return all input tokens: Anthropic counts those written to or read from a cache separately."""
+    total = _count(usage, "input_tokens", "prompt_tokens")
+    if usage.get("input_tokens") is not None:
+        for name in ("cache_creation_input_tokens", "cache_read_input_tokens"):
+            total = whole((total or 0) + (_count(usage, name) or 0), "the sum of input_tokens")
+    return total
 
 
 def tool_name(raw: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 ROLES = {
@@ -39,7 +40,15 @@ def is_result(kind: str) -> bool:
 def first_value(body: Mapping[str, Any], *keys: str) -> Any:
     """Return the value of the first of these keys that has one; None if none has."""
     for key in keys:
-        value = body.get(key)
-        if value is not None:
-            return value
+        if key in body:
+            value = body[key]
+            if value is not None:
+                return value
     return None
+
+
+@lru_cache(maxsize=1_000)
+def camel(name: str) -> str:
+    """Return ``snake_case`` as ``camelCase``."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

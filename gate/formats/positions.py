@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -17,6 +17,13 @@ class TextMark(Struct):
     size: int = 1
     depth: int = 0
 
+    def below(self, keys: tuple[Key, ...]) -> Mapping[Key, int]:
+        """Return the lines of the values in the container at existing keys."""
+        mark = self
+        for key in keys:
+            mark = (mark.children or {})[key]
+        return {key: child.line for key, child in (mark.children or {}).items()}
+
     def add_child(self, key: Key, line: int, child: TextMark) -> None:
         """Add a finished child, at the line of its key."""
         assert self.children is not None
@@ -28,46 +35,27 @@ class TextMark(Struct):
 
 
 class LineNumbers:
-    """Line numbers of a document's values, computed on first use."""
+    """Line numbers of a document's values, found when they are asked for."""
 
-    def __init__(
-        self, marks: Callable[[], TextMark], items: Callable[[tuple[Key, ...]], list[int]] | None = None
-    ) -> None:
-        self._marks = marks
-        self._items = items
-        self._root: TextMark | None = None
-        self._list: tuple[tuple[Key, ...], list[int]] | None = None
-        """The first requested list, and the lines of its items."""
+    def __init__(self, line: int, below: Callable[[tuple[Key, ...]], Mapping[Key, int]]) -> None:
+        """``line``: that of the whole; ``below`` returns those of the values in the container at some keys."""
+        self._line, self._below = line, below
+        self._known: dict[tuple[Key, ...], Mapping[Key, int]] = {}
 
-    def line(self, *keys: Key) -> int | None:
+    def line(self, *keys: Key) -> int:
         """Return the line, from 1, of the value at ``keys``, or of its nearest existing ancestor.
 
         A value in a mapping is at the line of its key.
         """
-        if keys and self._root is None:
-            item = self._item(keys[:-1], keys[-1])
-            if item is not None:
-                return item
-        if self._root is None:
-            self._root = self._marks()
-        mark = self._root
-        for key in keys:
-            child = (mark.children or {}).get(key)
-            if child is None:
+        line = self._line
+        for place, key in enumerate(keys):
+            above = keys[:place]
+            if above not in self._known:
+                self._known[above] = self._below(above)
+            if key not in self._known[above]:
                 break
-            mark = child
-        return mark.line
-
-    def _item(self, parent: tuple[Key, ...], index: Key) -> int | None:
-        """Return the line of an item of the first requested list, without computing all lines."""
-        if self._items is None or not isinstance(index, int):
-            return None
-        if self._list is None:
-            self._list = (parent, self._items(parent))
-        listed, lines = self._list
-        if parent != listed or not 0 <= index < len(lines):
-            return None
-        return lines[index]
+            line = self._known[above][key]
+        return line
 
 
 class RefusedTextError(ValueError):

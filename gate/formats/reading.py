@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.formats.names import camel
 from gate.formats.positions import Key
 
 
@@ -59,6 +60,8 @@ def _bare(body: Fields) -> Mapping[Any, Any]:
 
 def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int]) -> str | int | None:
     """Return the value of a key if it is one of the known values; any other stays unread, and so is listed."""
+    if key not in body:
+        return None
     held = dict.get(body, key) if isinstance(body, Fields) else body.get(key)
     if not isinstance(held, (str, int)) or held not in known:
         return None
@@ -90,13 +93,27 @@ def plain_copy(value: Any) -> Any:
     return value
 
 
+_ALL = object()
+"""Stands in `Fields.read` for every key, at any depth."""
+
+
+def mark_read(value: Any) -> None:
+    """Count a value from a file, and everything inside, as read."""
+    if type(value) is Fields:
+        value.read.add(_ALL)
+    elif type(value) is list:
+        for item in value:
+            mark_read(item)
+
+
 def carried(value: Any) -> Any:
     """Return the value without any `Fields`; everything inside counts as read because it is kept."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is Fields:
-        return {key: held if type(held) in _PLAIN else carried(held) for key, held in value.items()}
+        value.read.add(_ALL)
+        return {key: held if type(held) in _PLAIN else carried(held) for key, held in dict.items(value)}
     if kind is dict:
         kept = _carried_of(value.items())
         if kept:
@@ -135,12 +152,24 @@ class Ignored:
     the top. ``*`` matches any one key; list items have no key.
     """
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
-        self.reasons = reasons
+    def __init__(
+        self, keys: Mapping[str, str], *, either_spelling: bool = False, further: Ignored | None = None
+    ) -> None:
+        """``keys``: reason → paths, separated by spaces. ``either_spelling``: also in camel case.
+
+        ``further``: keys that are ignored as well.
+        """
+        self.reasons: dict[str, str] = dict(further.reasons) if further else {}
+        """Path → reason."""
+        for reason, paths in keys.items():
+            for path in paths.split():
+                self.reasons[path] = reason
+                if either_spelling:
+                    self.reasons[".".join(map(camel, path.split(".")))] = reason
         self.known = 0
         """The number of positions that are kept."""
         self._by_last: dict[str, list[tuple[str, ...]]] = {}
-        for path in reasons:
+        for path in self.reasons:
             parts = tuple(path.split("."))
             self._by_last.setdefault(parts[-1], []).append(parts)
         self.top = _Position((), self)
@@ -249,6 +278,8 @@ def _add_unread(
                 _add_unread(item, position, (*keys, index), found)
         return
     read = value.read
+    if _ALL in read:
+        return
     for key, held in dict.items(value):
         if key in read and type(held) not in _MARKED:
             continue

@@ -530,7 +530,7 @@ def read_anthropic(turn: Assembly, events: Sequence[StreamEvent]) -> None:
         if kind == "message_start" and isinstance(data.get("message"), Mapping):
             message, turn.ended = message + 1, False
             turn.tell(data["message"], "model")
-            used.append({"input_tokens": _whole_input(as_mapping(data["message"].get("usage")))})
+            used.append({**as_mapping(data["message"].get("usage")), "output_tokens": None})
         elif kind == "content_block_start" and str(block.get("type")).endswith("tool_use"):
             blocks[key] = key
             if isinstance(block.get("id"), str):
@@ -556,18 +556,6 @@ def _read_result(turn: Assembly, block: Mapping[str, Any]) -> None:
     turn.result(block.get("tool_use_id"), block.get("content"), error=failed)
 
 
-def _whole_input(usage: Mapping[str, Any]) -> int | None:
-    """Return all input tokens: Anthropic counts those written to or read from a cache separately."""
-    if not isinstance(usage.get("input_tokens"), int):
-        return None
-    total = 0
-    for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
-        count = usage.get(key)
-        if isinstance(count, int) and not isinstance(count, bool):
-            total += count
-    return total
-
-
 def _total(counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the total of token counts; empty if there is none. Raises `FormatError`."""
     total = total_usage(map(messages.to_usage, counts)) or Usage()
@@ -591,8 +579,7 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
 
 def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
     turn.ended = True
-    usage = as_mapping(data.get("usage"))
-    turn.usage = _total([{"input_tokens": _whole_input(usage), "output_tokens": usage.get("output_tokens")}])
+    turn.usage = _total([as_mapping(data.get("usage"))])
     if data.get("total_cost_usd") is not None:
         turn.told["cost_usd"] = data["total_cost_usd"]
 

@@ -43,6 +43,8 @@ def usage_of(usage: Any) -> Any:
     found = {}
     for ours, theirs in (
         ("input_tokens", ("input_tokens", "prompt_tokens", "request_tokens")),
+        ("cache_creation_input_tokens", ("cache_creation_input_tokens",)),
+        ("cache_read_input_tokens", ("cache_read_input_tokens",)),
         ("output_tokens", ("output_tokens", "completion_tokens", "response_tokens")),
         ("model_calls", ("requests", "successful_requests")),
     ):
@@ -422,7 +424,7 @@ def from_claude(answer: Any) -> Any:
         if is_result(one):
             if one.is_error or str(getattr(one, "subtype", "")).startswith("error_"):
                 return {"error": one.result or one.subtype}
-            found = {"usage": usage_of(with_cached(one.usage)), "cost_usd": cost_since(one)}
+            found = {"usage": usage_of(one.usage), "cost_usd": cost_since(one)}
         elif isinstance(getattr(one, "content", None), list):
             messages += claude_messages(one)
     failed = None
@@ -435,17 +437,6 @@ def from_claude(answer: Any) -> Any:
         found["usage"]["model"] = only(getattr(one, "model", None) for one in answer)
     own = [one for one in answer if getattr(one, "parent_tool_use_id", None) is None]
     return dict(found, messages=messages, stop_reason=endings(own, "stop_reason"))
-
-
-def with_cached(usage: Any) -> Any:
-    """Return usage with cached input added to the other input: Anthropic counts them separately."""
-    if not isinstance(usage, dict) or not isinstance(usage.get("input_tokens"), int):
-        return usage
-    total = usage["input_tokens"]
-    for name in ("cache_creation_input_tokens", "cache_read_input_tokens"):
-        if isinstance(usage.get(name), int):
-            total += usage[name]
-    return dict(usage, input_tokens=total)
 
 
 def cost_since(result: Any) -> Any:

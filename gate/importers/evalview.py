@@ -372,23 +372,18 @@ def settle(document: Document, found: Contents) -> Contents:
     return replace(found, notes=tuple(notes), losses=())
 
 
-_AGENT = "how EvalView reaches the agent: `agent` in gate.yaml says so here"
 IGNORED = Ignored(
     {
-        "adapter": _AGENT,
-        "endpoint": _AGENT,
-        "model": _AGENT,
-        "adapter_config.*": _AGENT,
-        "tools": "definitions of tools for EvalView's own agents",
-        "mocks": "answers of tools for its simulation; `world` in gate.yaml records them here",
-        "gate": "when its monitor alerts",
-        "suite_type": "how its reports word a failure",
-        "generated": "that its `init` wrote the file",
-        "description": "for people",
-        "source_file": "where it was read from",
-        "hallucination.confidence_threshold": "here every claim has to be borne out",
-        "safety.categories": "here any harm fails",
-        "safety.severity_threshold": "here any harm fails",
+        "how EvalView reaches the agent: `agent` in gate.yaml says so here": "adapter endpoint model adapter_config.*",
+        "definitions of tools for EvalView's own agents": "tools",
+        "answers of tools for its simulation; `world` in gate.yaml records them here": "mocks",
+        "when its monitor alerts": "gate",
+        "how its reports word a failure": "suite_type",
+        "that its `init` wrote the file": "generated",
+        "for people": "description",
+        "where it was read from": "source_file",
+        "here every claim has to be borne out": "hallucination.confidence_threshold",
+        "here any harm fails": "safety.categories safety.severity_threshold",
     }
 )
 _IGNORED = frozenset(key for key in IGNORED.reasons if "." not in key)

@@ -18,7 +18,7 @@ from gate.formats import adk
 from gate.formats.documents import parse_csv
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError, unwrapped
-from gate.formats.names import ROLES
+from gate.formats.names import ROLES, camel
 from gate.formats.reading import Ignored, plain_copy, replaced, says_something
 from gate.formats.shapes import as_list, as_mapping
 from gate.model import Case, Invocation, Part, RecordedTrial, Rubric, ToolCall, Turn
@@ -178,8 +178,8 @@ def _rubrics(texts: Any, what: str) -> list[Rubric]:
 def _given(row: Row, name: str) -> Any:
     """Return the value of a key in either spelling; tables hold lists and mappings as JSON text."""
     key = name
-    if adk.camel(name) in row:
-        key = adk.camel(name)
+    if camel(name) in row:
+        key = camel(name)
     value = adk.get(row, name)
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
@@ -332,7 +332,7 @@ _KINDS: tuple[tuple[frozenset[str], Callable[[Row], _RowFinds]], ...] = (
     (frozenset({"scenario_id", "scenarioId"}), _scenario),
     (frozenset({"inputs"}), _example),
     (frozenset({"item", "ideal"}), _evals_row),
-    (frozenset(map(adk.camel, _OF_GOLDENS)), _golden),
+    (frozenset(map(camel, _OF_GOLDENS)), _golden),
     (frozenset({"expectedOutput", "datasetName", "sourceTraceId", "dataset_name", "source_trace_id"}), _item),
     (frozenset({"expected_output", "scenario", *_OF_GOLDENS}), _golden),
 )
@@ -353,25 +353,23 @@ _CRITERIA: Mapping[str, Any] = {
 }
 """The criteria of rows with assertions: ADK's defaults, plus one that requires every assertion to hold."""
 
-_WRITTEN, _PEOPLE = "when it was written", "for people"
-_SOURCE, _RECORDED = "where the row comes from", "of the recording"
-_OF_CALLS = ("description", "reasoning", "type")
 IGNORED = Ignored(
-    adk.either_spelling(
-        {
-            **dict.fromkeys(("created_at", "modified_at", "updated_at"), _WRITTEN),
-            **dict.fromkeys(("comments", "description"), _PEOPLE),
-            **dict.fromkeys(("dataset_id", "dataset_name", "source_run_id", "source_trace_id"), _SOURCE),
-            **dict.fromkeys(("source_observation_id", "project_id", "source_file", "schema_type"), _SOURCE),
-            **dict.fromkeys(("token_cost", "input_token_count", "output_token_count", "completion_time"), _RECORDED),
-            **{f"tools_called.{one}": _RECORDED for one in _OF_CALLS},
-            **{f"expected_tools.{one}": _PEOPLE for one in _OF_CALLS},
-            **dict.fromkeys(("sample.model", "sample.usage", "sample.finish_reason", "sample.error"), _RECORDED),
-            "$.meta": "of a page of a service's answer",
-            "$.tags": "of DeepEval's own reports",
-            "$.custom_column_key_values": "columns that DeepEval's own reports show",
-        }
-    )
+    {
+        "when it was written": "created_at modified_at updated_at",
+        "for people": "comments description expected_tools.description expected_tools.reasoning expected_tools.type",
+        "where the row comes from": (
+            "dataset_id dataset_name source_run_id source_trace_id source_observation_id project_id source_file "
+            "schema_type"
+        ),
+        "of the recording": (
+            "token_cost input_token_count output_token_count completion_time tools_called.description "
+            "tools_called.reasoning tools_called.type sample.model sample.usage sample.finish_reason sample.error"
+        ),
+        "of a page of a service's answer": "$.meta",
+        "of DeepEval's own reports": "$.tags",
+        "columns that DeepEval's own reports show": "$.custom_column_key_values",
+    },
+    either_spelling=True,
 )
 
 

@@ -48,35 +48,31 @@ def recognises(data: Any) -> bool:
     return isinstance(data, Mapping) and isinstance(data.get("eval"), Mapping) and "status" in data
 
 
-_RUN, _MADE = "how the log was made", "of the model's own record of a message"
 IGNORED = Ignored(
     {
-        **dict.fromkeys(("$.version", "$.eval", "$.plan", "$.stats", "$.reductions", "$.location", "$.etag"), _RUN),
-        **dict.fromkeys(("$.results.*", "$.log_updates", "samples.turn_count"), _RUN),
-        **dict.fromkeys(("samples.uuid", "samples.total_time", "samples.limit", "samples.error_retries"), _RUN),
-        **dict.fromkeys(
-            ("samples.started_at", "samples.completed_at", "samples.role_usage", "samples.timelines"), _RUN
+        "how the log was made": (
+            "$.version $.eval $.plan $.stats $.reductions $.location $.etag $.results.* $.log_updates "
+            "samples.turn_count samples.uuid samples.total_time samples.limit samples.error_retries "
+            "samples.started_at samples.completed_at samples.role_usage samples.timelines"
         ),
-        **dict.fromkeys(("samples.sandbox", "samples.files", "samples.setup"), "how the sample's place was set up"),
-        **dict.fromkeys(
-            ("samples.store", "samples.events", "samples.events_data"), "what happened beside the messages"
+        "how the sample's place was set up": "samples.sandbox samples.files samples.setup",
+        "what happened beside the messages": "samples.store samples.events samples.events_data",
+        "texts are put in where a message names them": "samples.attachments",
+        "the last of the messages": "samples.output",
+        "of the scorer": "samples.scores.*.metadata samples.scores.*.history",
+        "what the scorer took for the answer": "samples.scores.*.answer",
+        "of the model's own record of a message": (
+            "messages.id messages.source messages.model messages.metadata messages.internal messages.function "
+            "tool_calls.type tool_calls.view tool_calls.internal content.internal content.refusal content.citations "
+            "input.id input.source input.metadata error.type"
         ),
-        "samples.attachments": "texts are put in where a message names them",
-        "samples.output": "the last of the messages",
-        "samples.scores.*.metadata": "of the scorer",
-        "samples.scores.*.history": "of the scorer",
-        "samples.scores.*.answer": "what the scorer took for the answer",
-        **dict.fromkeys(("messages.id", "messages.source", "messages.model", "messages.metadata"), _MADE),
-        **dict.fromkeys(("messages.internal", "messages.function", "tool_calls.type", "tool_calls.view"), _MADE),
-        **dict.fromkeys(("tool_calls.internal", "content.internal", "content.refusal", "content.citations"), _MADE),
-        "content.detail": "how closely an image is looked at",
-        **dict.fromkeys(("content.reasoning", "content.summary", "content.signature", "content.redacted"), "a thought"),
-        **dict.fromkeys(("input.id", "input.source", "input.metadata", "error.type"), _MADE),
-        **dict.fromkeys(("model_usage.*.total_tokens", "model_usage.*.reasoning_tokens"), "in the other counts"),
-        "model_usage.*.input_tokens_cache_read": "in the other counts",
-        "model_usage.*.input_tokens_cache_write": "in the other counts",
-        "error.traceback": "the message says what went wrong",
-        "error.traceback_ansi": "the message says what went wrong",
+        "how closely an image is looked at": "content.detail",
+        "a thought": "content.reasoning content.summary content.signature content.redacted",
+        "in the other counts": (
+            "model_usage.*.total_tokens model_usage.*.reasoning_tokens model_usage.*.input_tokens_cache_read "
+            "model_usage.*.input_tokens_cache_write"
+        ),
+        "the message says what went wrong": "error.traceback error.traceback_ansi",
     }
 )
 

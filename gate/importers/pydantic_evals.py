@@ -17,7 +17,7 @@ from gate.importers.exports import ShapeError, question_of, response_of
 from gate.model import Case, Rubric, Turn
 from gate.suites.base import Contents, Document, Format, Loss, expected_parts, nothing_unread
 
-IGNORED = Ignored({"$schema": "for editors", "$.name": "of a data set; the suite's name is that of its files"})
+IGNORED = Ignored({"for editors": "$schema", "of a data set; the suite's name is that of its files": "$.name"})
 RUBRICS, LATENCY, CONTAINS, REGEX = (
     "rubric_based_final_response_quality_v1",
     "latency",

@@ -6,23 +6,20 @@ from collections.abc import Sequence
 
 from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import Histories, Series, SuiteHistory, VersionValue
-from gate.model import Estimate, Scale
-from gate.reports.formatting import agree, count, figure, interval
+from gate.histories.trends import Histories, SuiteHistory
+from gate.reports.formatting import agree, count
 from gate.reports.history import (
-    case_trend,
-    deviation_figure,
+    SERIES_HEAD,
+    Row,
+    cases_table,
     findings,
-    label_of,
-    newest_figure,
+    lowest_tags,
     overview,
-    pass_rates,
-    spread_figure,
-    times_of,
-    version_of,
-    version_start,
+    runs_table,
+    series_row,
+    versions_table,
 )
-from gate.reports.sparkline import encodable, sparkline
+from gate.reports.sparkline import encodable
 from gate.reports.table import table
 from gate.security.escape import console
 
@@ -31,11 +28,10 @@ MOST_RUNS = 12
 """Maximum number of runs to list, the newest first."""
 MOST_VERSIONS = 12
 """Maximum number of versions to list, the newest."""
-HEAD = ("criterion", "newest, 95 % interval", "n", "average", "lowest", "highest", "spread", "oldest to newest")
+SCORED = 2
+"""Number of criteria by which versions are listed."""
 MOST_FLAKY = 12
 """Maximum number of flaky cases to list."""
-FEW_RUNS = 12
-"""Maximum number of runs for which a case's counts are listed one by one; beyond that, a sparkline is shown."""
 
 
 def history_text(
@@ -69,14 +65,7 @@ def _suite(suite: SuiteHistory, *, cases: bool, tags: bool, width: int | None) -
 
 def _runs(suite: SuiteHistory, width: int | None) -> str:
     """Return the newest runs, the newest first."""
-    times, rates = times_of(suite.runs), pass_rates(suite)
-    rows: list[tuple[str, ...]] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
-    newest = range(len(suite.runs))[::-1][:MOST_RUNS]
-    for number in newest:
-        run = suite.runs[number]
-        verdict = run.verdict.replace("_", " ") or "not stored"
-        rows.append((times[number], label_of(run), rates.get(number, "–"), verdict, version_of(run) or "–"))
-    return table(rows, width) + _left(len(suite.runs) - MOST_RUNS, "older runs")
+    return table(runs_table(suite, MOST_RUNS), width) + _left(len(suite.runs) - MOST_RUNS, "older runs")
 
 
 def _left(number: int, what: str) -> str:
@@ -88,55 +77,17 @@ def _left(number: int, what: str) -> str:
 
 def _criteria(suite: SuiteHistory, *, tags: bool, width: int | None) -> str:
     """Return the criteria, with the pass rate by tag below it, the lowest first; ``tags``: each criterion by tag."""
-    rows: list[tuple[str, ...]] = [HEAD]
+    rows: list[Row] = [("criterion", *SERIES_HEAD)]
     for series in suite.whole:
-        rows.append(_row(series.name, series, len(suite.runs)))
+        rows.append(series_row(series.name, series, suite))
         if tags or series.name == PASS_RATE:
-            for one in sorted(suite.by_tag(series.name), key=lambda one: one.newest.estimate.value):
-                rows.append(_row(f"- {one.tag}", one, len(suite.runs)))
+            rows += [series_row(f"- {one.tag}", one, suite) for one in lowest_tags(suite, series.name)]
     return table(rows, width)
 
 
-def _row(name: str, series: Series, runs: int) -> tuple[str, ...]:
-    scale, summary = series.criterion.scale, series.summary
-    by_run: list[float | None] = [None] * runs
-    for point in series.points:
-        by_run[point.run] = point.estimate.value
-    picture = ""
-    if len(series.points) > 1:
-        picture = sparkline(by_run)
-    return (
-        name,
-        newest_figure(series),
-        str(series.newest.estimate.n),
-        figure(summary.average, scale),
-        figure(summary.lowest, scale),
-        figure(summary.highest, scale),
-        spread_figure(series),
-        picture,
-    )
-
-
 def _versions(suite: SuiteHistory, width: int | None) -> str:
-    shown = suite.whole[:2]
-    heads = [f"{series.name}: average, lowest, highest, sd, n" for series in shown]
-    rows: list[tuple[str, ...]] = [("version", "from", "runs", *heads)]
-    for version in reversed(suite.versions[-MOST_VERSIONS:]):
-        values = {value.name: value for value in version.values}
-        cells = [_version_cell(values.get(series.name), series) for series in shown]
-        rows.append((*version_start(version, suite), str(len(version.runs)), *cells))
-    return table(rows, width) + _left(len(suite.versions) - MOST_VERSIONS, "older versions")
-
-
-def _version_cell(value: VersionValue | None, series: Series) -> str:
-    if value is None:
-        return "–"
-    scale, estimate = series.criterion.scale, value.estimate
-    ends = f"{figure(estimate.value, scale)}, {figure(value.least, scale)}, {figure(value.most, scale)}"
-    spread = "–"
-    if estimate.sd is not None:
-        spread = deviation_figure(estimate.sd, scale)
-    return f"{ends}, {spread}, {estimate.trials}"
+    shown = table(versions_table(suite, MOST_VERSIONS, SCORED), width)
+    return shown + _left(len(suite.versions) - MOST_VERSIONS, "older versions")
 
 
 def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -> str:
@@ -145,21 +96,9 @@ def _cases(cases: Sequence[CaseHistory], *, everyone: bool, width: int | None) -
     if not shown:
         return f"none of {count(len(cases), 'case')} is flaky"
     if everyone:
-        return _case_table(shown, width)
-    text = _case_table(sorted(shown, key=lambda case: case.rate)[:MOST_FLAKY], width)
+        return table(cases_table(shown), width)
+    text = table(cases_table(sorted(shown, key=lambda case: case.rate)[:MOST_FLAKY]), width)
     text += f"\n{len(shown):,} of {count(len(cases), 'case')} {agree(len(shown), 'is', 'are')} flaky"
     if len(shown) > MOST_FLAKY:
         text += f"; the lowest {MOST_FLAKY} are shown, --cases shows all"
     return text
-
-
-def _case_table(cases: Sequence[CaseHistory], width: int | None) -> str:
-    rows = [("case", "pass rate, 95 % interval", "trials", "", "by run")]
-    for case in cases:
-        if len(case.by_record) <= FEW_RUNS:
-            by_run = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)
-        else:
-            by_run = sparkline(case_trend(case), low=0, high=1)
-        rate = interval(Estimate(case.rate, case.low, case.high, 1, case.trials), Scale.BINARY)
-        rows.append((case.id, rate, str(case.trials), "flaky" if case.flaky else "", by_run))
-    return table(rows, width)

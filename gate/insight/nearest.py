@@ -8,7 +8,7 @@ from gate.baselines.reference import Reference
 from gate.config.load import Config
 from gate.config.resolve import Plan
 from gate.model import FULL, Trial
-from gate.pipeline.git_context import git_context
+from gate.pipeline.identity import git_context
 from gate.pipeline.references import nearest_stored
 from gate.pipeline.store import store_of
 from gate.system.git import Git

@@ -162,7 +162,10 @@ def total_usage(parts: Iterable[Usage | None]) -> Usage | None:
     A field is None if a part does not report it, since the sum of the others would look cheap; model and system are
     None if the parts differ.
     """
-    usages = [part or Usage() for part in parts]
+    reported = list(parts)
+    if not any(reported):
+        return None
+    usages = [part or Usage() for part in reported]
     total: dict[str, Any] = {}
     for name in ("input_tokens", "output_tokens", "cost_usd", "model_calls"):
         values = [getattr(usage, name) for usage in usages]
@@ -173,7 +176,7 @@ def total_usage(parts: Iterable[Usage | None]) -> Usage | None:
         if len(stated) == 1:
             total[name] = stated.pop()
     whole = Usage(**total, cut_off=any(usage.cut_off for usage in usages))
-    if not usages or whole == Usage():
+    if whole == Usage():
         return None
     return whole
 

@@ -481,7 +481,7 @@ GAPS: Mapping[KindName, FindingKind] = {
         "edited cases that miss now, or no case left to compare.",
         PASS,
         NOT_COMPARED,
-        how=Literal["new", "edited", "removed", "renamed", "all"],
+        how=Literal["new", "edited", "removed", "renamed", "all", "cut_off"],
         cases=NO_NAMES,
         before=NO_NAMES,
         of=NUMBER,

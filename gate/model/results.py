@@ -239,6 +239,8 @@ class BaselineInfo(Struct, frozen=True):
     baseline."""
     dirty: bool = False
     """True if its newest record was measured with uncommitted changes."""
+    fell_short: str = ""
+    """The verdict of its record if it fell short when it was stored and nobody accepted that; else empty."""
 
 
 class StoredForLater(Struct, frozen=True):

@@ -154,13 +154,6 @@ class RunBudget(Struct):
         """True if the cost of trials limits how many may start."""
         return self.limits.usd is not None or self.limits.tokens is not None
 
-    @property
-    def runs_left(self) -> int | None:
-        """Return the number of agent runs that may still start; 0 once a budget ended the run, None without a limit."""
-        if self.stopped:
-            return 0
-        return None if self.limits.runs is None else max(0, self.limits.runs - self.launched)
-
 
 def _is_replayed(trial: Trial) -> bool:
     """True if every call of a trial was answered from a recording, so that it used neither money nor tokens."""

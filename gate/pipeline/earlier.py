@@ -39,7 +39,6 @@ from gate.config.settings import wanted_trials
 from gate.errors import GateError, MeasureError, UntrustedError
 from gate.model import STORED, Side, Verdict
 from gate.model.finding import Finding
-from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
 from gate.pipeline.identity import may_change, measures_alike
 from gate.pipeline.journal import newest_first, path_of, records_folder, take_back
@@ -287,7 +286,13 @@ async def _run_missing(
     budget, started, note = session.run_budget, time.monotonic(), ""
     budget.stopped = ""  # checked again before each trial
     wanted, done = sum(map(len, epochs)), 0
-    epochs, short = _affordable(epochs, budget)
+    epochs, short = list(epochs), ""
+    while epochs:
+        lacking = budget.lacks(sum(map(len, epochs)))
+        if not lacking:
+            break
+        epochs.pop()
+        short = f"{lacking} has no room for another whole epoch"
     jobs = [job for epoch in epochs for job in epoch]
     session.progress.plan(plan.suite.id, len(jobs), f"adding to {count(stored, 'trial')} of this commit")
     is_one_version = not may_change(session.config)
@@ -316,18 +321,6 @@ async def _run_missing(
             else:  # else a later run would continue from answers that may be another version's
                 take_back(path)
     return note
-
-
-def _affordable(epochs: Sequence[Sequence[Job]], budget: RunBudget) -> tuple[Sequence[Sequence[Job]], str]:
-    """Return the whole epochs that ``budget.runs`` can cover, and the reason why others are left out."""
-    left = budget.runs_left
-    if left is None:
-        return epochs, ""
-    for whole, jobs in enumerate(epochs):
-        left -= len(jobs)
-        if left < 0:
-            return epochs[:whole], f"budget.runs ({budget.limits.runs}) has no room for another whole epoch"
-    return epochs, ""
 
 
 def _epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
@@ -393,7 +386,7 @@ def _of_same_agent(session: Session, plan: Plan, header: Header, found: Referenc
         return None
     if not measures_alike(session.config, session.git, commit):
         return None
-    if found.fell_short and found.fell_short not in MEASURED_BELOW:
+    if found.first.info.fell_short not in ("", *MEASURED_BELOW):
         return None
     stored = record.header
     runs = stored.runs or (Run(stored.run_id, stored.created, len(record.trials)),)

@@ -1,9 +1,13 @@
-"""The steps of `gate run`: find each suite's baseline, measure the suite, judge its record, report."""
+"""The steps of `gate run`: find each suite's baseline, measure the suite, judge its record, report, publish.
+
+A failure to publish never changes the verdict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -11,7 +15,9 @@ from gate.agents.version import version_of
 from gate.config.load import Config
 from gate.config.resolve import Plan, make_plans
 from gate.decision import Settings
-from gate.errors import ConfigError, MeasureError
+from gate.errors import ConfigError, MeasureError, PublishError
+from gate.hosts import HOSTS, read_host_options
+from gate.hosts.base import Applies, Done, Effect, Host, PostComment, Publication, WriteSummary, publish
 from gate.model import Result, SuiteResult, Verdict
 from gate.pipeline.journal import close_again
 from gate.pipeline.launch import wants_base_beside
@@ -20,10 +26,12 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_all_references
 from gate.pipeline.session import RunOptions, Session, open_session
 from gate.pipeline.terms import after_proofs, job_settings, step_down, with_settings_of_run
-from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shown_trials
+from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shard_result, shown_trials
 from gate.records import read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
+from gate.reports.markdown import Place, render, render_suite
 from gate.reports.trials import SuiteTrials
+from gate.security.limits import described
 
 
 async def run_gate(
@@ -65,12 +73,12 @@ async def run_gate(
 def _judged(suite: MeasuredSuite, proven: int, environment: Mapping[str, str]) -> SuiteResult:
     """Return the verdict on a suite's record, after so many suites are proven. If only the error budget left by those
     makes it a proof, its record states that."""
-    if suite.of_shard is not None:
-        return suite.of_shard
     terms = suite.terms
     if proven:
         terms = with_settings_of_run(terms, after_proofs(terms.settings, proven))
     record = load_to_judge(suite.path, criteria=terms.criteria)
+    if record.header.shard != (1, 1):
+        return shard_result(record, terms.settings.max_error_rate)
     result = accepted(judge_record(record, suite.found.all, terms), suite.found)
     if proven and result.verdict is Verdict.REGRESSED:
         close_again(suite.path, load_to_judge(suite.path), terms.plain(), environment)
@@ -107,3 +115,82 @@ def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> N
     if all(case_id in settings.quarantine for case_id in cases):
         hint = "nothing was run; select others too, or end a quarantine"
         raise MeasureError(f"all {len(cases)} selected cases are in quarantine", where="quarantine", hint=hint)
+
+
+# --- publishing a result --------------------------------------------------------------------------
+
+
+def publish_result(
+    result: Result, hosts: Mapping[str, Mapping[str, Any]], environment: Mapping[str, str]
+) -> Publication:
+    """Publish a summary, and a comment per suite.
+
+    Args:
+        result: the result to publish.
+        hosts: name of a host → its options, as under ``publish``.
+        environment: the process's variables.
+
+    Raises:
+        ConfigError: a host is unknown, or does not have such an option.
+    """
+    all_of_them = Publication()
+    for name, options in hosts.items():
+        done = _publish_on(name, options, result, environment)
+        all_of_them = Publication(
+            (*all_of_them.urls, *done.urls),
+            (*all_of_them.notes, *done.notes),
+            (*all_of_them.problems, *done.problems),
+        )
+    return all_of_them
+
+
+def _publish_on(name: str, options: Mapping[str, Any], result: Result, environment: Mapping[str, str]) -> Publication:
+    read = read_host_options(name, options, f"publish.{name}")
+    try:
+        with _as_publish_errors(name):
+            host = HOSTS.load(name).open(read, environment)
+            if host is None:
+                return Publication(notes=(HOSTS.load(name).nowhere,))
+            with closing(host):
+                return publish(_effects(result, host), _Guarded(name, host))
+    except PublishError as error:
+        return Publication(problems=(error,))
+
+
+@contextmanager
+def _as_publish_errors(name: str) -> Iterator[None]:
+    """Turn whatever a plugin's host raises into a PublishError. An error of our own hosts is a bug, and stays one."""
+    try:
+        yield
+    except PublishError:
+        raise
+    except (Exception, SystemExit) as error:
+        if name in HOSTS:
+            raise
+        raise PublishError(f"the host raised {described(error)}", where=name) from error
+
+
+def _effects(result: Result, host: Host) -> list[Effect]:
+    place = Place(head=host.head, url=host.url)
+    return [WriteSummary(render(result, place=place)), *comments_on(result, place, failed=bool(result.exit_code))]
+
+
+def comments_on(result: Result, place: Place, *, failed: bool) -> list[Effect]:
+    """Return the comment on each suite; ``failed``: it says why the job failed."""
+    found: list[Effect] = []
+    for suite in result.suites:
+        found.append(PostComment(suite.suite_id, render_suite(suite, result, place=place), failed))
+    return found
+
+
+class _Guarded(Applies):
+    """Wraps a plugin's host and turns each of its failures into a PublishError, so that later effects are still
+    applied."""
+
+    def __init__(self, name: str, host: Host) -> None:
+        self._name, self._host = name, host
+
+    def apply(self, effect: Effect) -> Done:
+        with _as_publish_errors(self._name):
+            done: object = self._host.apply(effect)
+        return done if isinstance(done, Done) else Done()

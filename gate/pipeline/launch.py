@@ -25,9 +25,9 @@ from gate.baselines.reference import Reference
 from gate.config.base_policy import place_of
 from gate.config.load import Config
 from gate.errors import ConfigError, GateError
-from gate.pipeline.git_context import REPORTS
 from gate.pipeline.identity import (
     MOST_NAMED,
+    REPORTS,
     definition_differs,
     fingerprint_of_version,
     has_configuration,

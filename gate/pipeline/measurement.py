@@ -20,7 +20,7 @@ from gate.baselines.union import run_ids
 from gate.config.resolve import Plan
 from gate.decision import Settings
 from gate.errors import GateError, MeasureError
-from gate.model import SuiteResult, Trial, Verdict
+from gate.model import Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.identity import (
@@ -42,15 +42,13 @@ from gate.pipeline.journal import (
     without,
 )
 from gate.pipeline.launch import base_agent
-from gate.pipeline.past import past_rates
-from gate.pipeline.references import References
-from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage
+from gate.pipeline.references import References, past_rates
+from gate.pipeline.rounds import SuiteRun, assigned_to_shards, ran_in_outage, run_stored_epochs
 from gate.pipeline.session import Session, change_of_files, check_package, check_version, unconfirmed
 from gate.pipeline.store import store_kind
-from gate.pipeline.storing import run_stored_epochs
 from gate.pipeline.terms import Terms, terms_of_plan
 from gate.pipeline.trials import TrialRunner
-from gate.pipeline.verdict import Keeper, judge_record, load_to_judge, with_stored
+from gate.pipeline.verdict import Keeper, judge_record, load_to_judge, shard_result
 from gate.records import Header, Record, RecordWriter
 from gate.records.model import INTERRUPTED
 from gate.reports.formatting import count
@@ -66,8 +64,6 @@ class MeasuredSuite(Struct, frozen=True):
     """The file of its record."""
     found: References
     terms: Terms
-    of_shard: SuiteResult | None = None
-    """The result of a shard, which is not judged by itself; None for a whole run."""
 
 
 async def measure_suite(session: Session, plan: Plan, found: References) -> MeasuredSuite:
@@ -104,18 +100,14 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
             changed = change_of_files(session)
             if changed:
                 run.journal = journal = stack.enter_context(_as_uncommitted(session, journal))
-            left_out = earlier_trials - len(journal.resumed)
             past = _past_rates(session, header, found)
+            left_out = earlier_trials - len(journal.resumed)
             measurement = _Measurement(run, found, draws, past, started, origin, (unsure, changed), left_out)
             measurement.close()
             fills = session.fills_baseline and not changed
             if fills and not session.run_budget.stopped and not journal.header.runs:
                 await _store_further(measurement)
-    measured = MeasuredSuite(journal.path, found, measurement.terms)
-    if not session.options.is_shard:
-        return measured
-    part = replace(run.part(), duration=time.monotonic() - started, judge_cost_usd=runner.judge_cost_usd)
-    return replace(measured, of_shard=with_stored(part, load_to_judge(journal.path)))
+    return MeasuredSuite(journal.path, found, measurement.terms)
 
 
 class _Measurement:
@@ -205,9 +197,9 @@ class _Measurement:
     def verdict(self) -> Verdict:
         """Return the verdict on the trials so far; for a shard, it only shows if its cases were measured."""
         run = self.run
-        if run.session.options.is_shard:
-            return run.part().verdict
         record = Record(run.journal.header, tuple(run.trials))
+        if run.session.options.is_shard:
+            return shard_result(record, run.settings.max_error_rate).verdict
         return judge_record(record, self._found.all, self._terms_now()).verdict
 
 
@@ -232,12 +224,11 @@ async def _store_further(measurement: _Measurement) -> None:
         return
     try:
         await check_version(run.session)
+        why = change_of_files(run.session)
     except MeasureError as error:
-        measurement.close_without_further(str(error))
-        return
-    changed = change_of_files(run.session)
-    if changed:
-        measurement.close_without_further(changed)
+        why = str(error)
+    if why:
+        measurement.close_without_further(why)
         return
     try:
         check_package(run.session)
@@ -329,7 +320,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials, past: tupl
         whole=True,
         scheduled=False,
         same_as=stored.same_as,
-        same_verdict=found.fell_short if stored.same_as else "",
+        same_verdict=found.first.info.fell_short if stored.same_as else "",
     )
 
 

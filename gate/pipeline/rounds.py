@@ -1,36 +1,44 @@
-"""The rounds of one suite: get the next trials from the schedule, run the missing ones, and keep them."""
+"""The rounds of one suite: get the next trials from the schedule, run the missing ones, and keep them.
+
+On the default branch, further epochs follow, so that later changes have enough trials to compare with. They come before
+the verdict, and whole epochs count in it. Their number does not depend on outcomes: each case is run as often as it is
+short of the target. A suite that falls short is not worth more trials: it has to be fixed first.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from statistics import fmean
 
-from msgspec import structs
 from msgspec.structs import replace
 
+from gate.baselines.base import POOL
+from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import excuses, pair, reported_before
-from gate.baselines.reference import BASE_EPOCHS, Reference, useless, with_base
+from gate.baselines.reference import BASE_EPOCHS, Reference, reference_to, useless, with_base
+from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
+from gate.config.settings import goal_of, wanted_trials
 from gate.decision import CONCURRENT, Comparison, More, Request, confirmation, next_round, next_step, trials_in_outage
 from gate.decision.next_step import MOST_RETRIES
-from gate.decision.outages import LEAST_IN_VAIN, outage_of
+from gate.decision.outages import LEAST_IN_VAIN
 from gate.decision.rules import regressed_ago
+from gate.decision.settings import MOST_ADDED
 from gate.decision.stored_epochs import rounds_of_outages
-from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import BASE, FULL, STORED, Side, SuiteResult, Trial, Verdict
-from gate.model.finding import Finding
-from gate.pipeline.budget import spent_on
+from gate.errors import BaselineError, ConfigError, GateError, MeasureError
+from gate.model import BASE, FULL, STORED, Side, Trial, Verdict
 from gate.pipeline.execute import Job
 from gate.pipeline.launch import BaseAgent
+from gate.pipeline.references import since_last_move
 from gate.pipeline.session import Session
 from gate.pipeline.trials import BaseStartError, Replayer, TrialRunner, check_executor
 from gate.pipeline.verdict import left_out_by
-from gate.records import Header, PlannedCase, RecordWriter, assign_shards
+from gate.records import Header, PlannedCase, Record, RecordWriter, assign_shards
 from gate.reports.formatting import count
 
 Slot = tuple[Side, str, str]
@@ -141,10 +149,10 @@ class SuiteRun:
 
     async def measure(self) -> None:
         """Measure the cases of a shard, or else whatever the verdict needs."""
-        if self.session.options.is_shard:
+        if self.session.config.agent_kind == "replay":
+            await self._replay_trials()
+        elif self.session.options.is_shard:
             await self._measure_shard()
-        elif self.session.config.agent_kind == "replay":
-            await self._replay_trials([case.id for case in self.plan.suite.cases])
         else:
             if self.base.beside:
                 step = next_round(self._comparison(0))
@@ -216,29 +224,19 @@ class SuiteRun:
     async def _measure_shard(self) -> None:
         """Run every case of this shard as often as the schedule might, which needs the results of the others."""
         index, total = self.journal.header.shard
-        if self.session.config.agent_kind == "replay":
-            await self._replay_trials(self.own_cases)
-        else:
-            request = Request(Side.CANDIDATE, FULL, self.own_cases, self.session.settings.most_epochs)
-            await self._round(More((request,), f"shard {index} of {total}", 1))
-            if self.base.beside:
-                await self._run_base()
-            step = self._confirmation()
-            if step is not None:
-                await self._round(step)
+        request = Request(Side.CANDIDATE, FULL, self.own_cases, self.session.settings.most_epochs)
+        await self._round(More((request,), f"shard {index} of {total}", 1))
+        if self.base.beside:
+            await self._run_base()
+        step = self._confirmation()
+        if step is not None:
+            await self._round(step)
 
     def _confirmation(self) -> More | None:
         """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
         them."""
         cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
         return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
-
-    def part(self) -> SuiteResult:
-        """Return the result of a shard, which decides nothing."""
-        needed = [trial for trial in self.trials if trial.tag != STORED]
-        found = shard_result(self.journal.header, self.own_cases, needed, self.settings.max_error_rate)
-        spent = structs.asdict(spent_on([*self.trials, *self._of_base]))
-        return replace(found, **spent, agent_runs=found.agent_runs + len(self._of_base))
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more for later changes, and then any trials that the verdict needs.
@@ -267,28 +265,26 @@ class SuiteRun:
                 measured.add(trial.case_id)
         return tuple([case_id for case_id in cases if case_id not in measured])
 
-    async def _replay_trials(self, ids: Sequence[str]) -> None:
-        recorded = self._recorded_jobs(ids)
-        self.trials += self.journal.resumed  # a case recorded as failed stays failed
-        done = {(trial.case_id, trial.number) for trial in self.trials}
-        jobs = [job for job in recorded if (job.case.id, job.number) not in done]
-        if jobs:
-            self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
-            if self.plan.judged:  # then trials are scored one by one, many at a time
-                await self._run(jobs, self.trials)
-            else:
-                await self._replay_batches(jobs)
-        order = {case_id: place for place, case_id in enumerate(ids)}
-        self.trials.sort(key=lambda trial: (trial.number, order.get(trial.case_id, 0)))
+    async def _replay_trials(self) -> None:
+        """Score the recorded trials of this shard's cases; those of an earlier session are in the journal."""
+        done = {(trial.case_id, trial.number) for trial in self.journal.resumed}
+        jobs = [job for job in self._recorded_jobs() if (job.case.id, job.number) not in done]
+        if not jobs:
+            return
+        self.session.progress.plan(self.plan.suite.id, len(jobs), "replaying recorded trials")
+        if self.plan.judged:  # then trials are scored one by one, many at a time
+            await self._run(jobs, self.trials)
+        else:
+            await self._replay_batches(jobs)
 
-    def _recorded_jobs(self, ids: Sequence[str]) -> list[Job]:
+    def _recorded_jobs(self) -> list[Job]:
         """Return a job for each recorded trial, case by case, so that each case is sent once."""
         available = Counter(trial.case_id for trial in self.plan.suite.recorded)
         most = self.settings.exact_epochs or max(available.values(), default=0)
         if not most:
             raise MeasureError("the suite holds no recorded trials to replay", where=self.plan.suite.source)
         jobs = []
-        for case_id in ids:
+        for case_id in self.own_cases:
             for number in range(1, min(most, available[case_id]) + 1):
                 jobs.append(Job(self.plan.cases[case_id], number))
         if self.session.config.file.budget != BudgetSection():
@@ -302,8 +298,6 @@ class SuiteRun:
             async for part in parts:
                 self.journal.extend(part)
                 for trial, _ in part:
-                    if session.options.is_shard:  # else no schedule follows, and the verdict is the record's
-                        self.trials.append(trial)
                     session.progress.trial(trial)
 
     def _comparison(self, number: int) -> Comparison:
@@ -448,53 +442,6 @@ def _durations(reference: Reference) -> Mapping[str, float]:
     return {case_id: round(fmean(durations), 3) for case_id, durations in found.items()}
 
 
-def shard_result(header: Header, own: Sequence[str], trials: Sequence[Trial], most_errors: float) -> SuiteResult:
-    """Return the result of a shard, which only shows if its cases were measured: it never passes or regresses.
-
-    ``own`` are its cases; ``most_errors`` is the share of unmeasured trials that it may have.
-    """
-    index, total = header.shard
-    errors = sum([not trial.measured for trial in trials])
-    problem = _shard_problem(own, trials, errors, most_errors)
-    verdict = Verdict.ERROR
-    if problem is None:
-        verdict = Verdict.INCONCLUSIVE
-    cause = Finding.of(
-        "shard",
-        verdict,
-        shard=index,
-        of=total,
-        trials=len(trials),
-        cases=len(own),
-        problem=problem,
-    )
-    return SuiteResult(
-        suite_id=header.suite_id,
-        verdict=cause.verdict,
-        cause=cause,
-        criteria=(),
-        cases=(),
-        agent_runs=len(trials),
-        errors=errors,
-        seed=header.seed,
-        commit=header.commit,
-        dirty=header.dirty,
-    )
-
-
-def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
-    """Return the reason why the shard cannot be used for the whole run; None if it can."""
-    if trials and errors / len(trials) > most:
-        return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
-    if trials and not any(trial.answered for trial in trials):
-        cases = {trial.case_id for trial in trials}
-        return outage_of(trials, cases=len(cases), of=len(own), compared=False)
-    silent = set(own).difference([trial.case_id for trial in trials])
-    if silent:
-        return Finding.of("not_run", cases=tuple(sorted(silent)))
-    return None
-
-
 # --- an earlier session ---------------------------------------------------------------------------
 
 
@@ -519,3 +466,117 @@ def ran_in_outage(
             known = replace(known, stored=())
         found.append(trials_in_outage(known))
     return min(found, key=len)  # what counts against one of them counts
+
+
+# --- epochs for later changes ---------------------------------------------------------------------
+
+
+FIT = (Verdict.PASS, Verdict.INCONCLUSIVE)
+"""Verdicts of suites that are worth more trials."""
+
+
+async def run_stored_epochs(run: SuiteRun, verdict: Callable[[], Verdict]) -> str:
+    """Run the epochs that the stored baseline lacks, and after each one the trials that the verdict then needs.
+
+    Return the reason why they ended early; empty if they did not. ``verdict`` judges the trials so far.
+    """
+    if verdict() not in FIT:
+        return ""
+    try:
+        each, own = wanted_by_baseline(run.session, run.plan, Record(run.journal.header, tuple(run.trials)))
+    except BaselineError as error:
+        return f"nothing further was run for later changes: {error}"
+    budget = run.session.run_budget
+    made, ended = 0, ""
+    missing = _missing(run, own)
+    while missing:
+        lacking = budget.lacks(len(missing) + budget.reserved)
+        if lacking:
+            ended = f"{lacking} has no room for another whole epoch"
+            break
+        before, nth = len(run.trials), each - max(missing.values()) + 1
+        why = f"storing trial {nth} of {each} per case for later changes"
+        try:
+            is_measured = await run.run_stored_epoch(tuple(missing), why)
+        except MeasureError as error:
+            is_measured, ended = False, str(error)
+        made += len(run.trials) - before
+        if not is_measured:
+            ended = ended or "the agent was down, or could not be measured"
+        ended = budget.stopped or ended
+        if ended:
+            break
+        if verdict() not in FIT:
+            break
+        missing = _missing(run, own)
+    budget.stopped = ""
+    if not ended:
+        return ""
+    runs = count(made + sum(_missing(run, own).values()), "run")
+    return f"{made:,} of {runs} for later changes were made: {ended}; the verdict counts the whole epochs"
+
+
+def _missing(run: SuiteRun, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return how many trials the cases of this shard are short of that have too few."""
+    have = Counter(trial.case_id for trial in run.trials if trial.is_of_epoch and trial.measured)
+    missing = {}
+    for case_id in run.own_cases:
+        if wanted[case_id] > have[case_id]:
+            missing[case_id] = wanted[case_id] - have[case_id]
+    return missing
+
+
+def wanted_by_baseline(session: Session, plan: Plan, record: Record) -> tuple[int, Mapping[str, int]]:
+    """Return the target number of trials per case for the baseline, and the number that this run should make, by case.
+
+    Trials of other runs of this agent count. Call it once this run has made its first epoch.
+
+    Raises:
+        BaselineError: a stored record cannot be read.
+    """
+    records: Sequence[Record] = [record, *_pooled(session, plan, record)]
+    records, _ = since_last_move(records)  # trials from before the provider moved are not pooled
+    compared = pair(plan.planned, plan.criteria, reference_to(records)).stored  # what a change would be compared with
+    later = [trial for trial in compared if trial.measured and trial.tag == FULL]
+    own = set(run_ids(record.header))
+    others = Counter(trial.case_id for trial in later if trial.run not in own)
+    stored = {case.id: others[case.id] for case in record.header.plan}
+    each = _wanted_of_each(session, plan, later, min(stored.values(), default=0))
+    return each, {case_id: each - have for case_id, have in stored.items()}
+
+
+def _wanted_of_each(session: Session, plan: Plan, later: Sequence[Trial], stored: int) -> int:
+    """Return the target number of trials per case; ``stored``: the fewest per case from other runs.
+
+    Without a goal or other runs it is `wanted_trials`. Else a run adds up to `MOST_ADDED` to the others' trials, until
+    there are enough for the goal and for an unchanged agent to pass.
+    """
+    each, goal = wanted_trials(session.config), goal_of(session.config)
+    if goal is None or not stored:
+        return each
+    from gate.decision.power import rates_of, stored_enough  # weight: only where a goal is set
+
+    enough = stored_enough(rates_of(later, plan.criteria, plan.cases), goal, session.settings)
+    return max(each, min(stored + MOST_ADDED, enough))
+
+
+def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
+    """Return the other stored records of this commit, or earlier ones of the same agent."""
+    where, store = session.where, session.store
+    assert store is not None
+    commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
+    found = store.find(plan.suite.id, tuple(commits))
+    if found is None:
+        return ()
+    own = set(run_ids(record.header))
+    records = []
+    for stored in found.records:
+        left = without(stored, own)
+        if left is not None:
+            records.append(left)
+    agent = with_tools(record.header.agent, record.trials)
+    is_of_this_commit = found.commit == where.head
+    if not agent:
+        return records if is_of_this_commit else ()
+    same = [one for one in records if one.header.agent == agent]
+    return same if is_of_this_commit else same[: POOL - 1]

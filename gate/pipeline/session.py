@@ -25,8 +25,15 @@ from gate.config.settings import settings_of, wanted_trials
 from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError
 from gate.pipeline.budget import RunBudget, judge_budget
-from gate.pipeline.git_context import GitContext, git_context, own_places
-from gate.pipeline.identity import agent_fingerprint, files_of_agent, from_root, may_change
+from gate.pipeline.identity import (
+    GitContext,
+    agent_fingerprint,
+    files_of_agent,
+    from_root,
+    git_context,
+    may_change,
+    own_places,
+)
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_references
 from gate.pipeline.store import store_of

@@ -24,7 +24,7 @@ from gate.decision import Settings
 from gate.errors import MeasureError
 from gate.model import Criterion, SuiteResult, Verdict
 from gate.model.finding import Finding
-from gate.pipeline.git_context import GitContext
+from gate.pipeline.identity import GitContext
 from gate.pipeline.references import References
 from gate.records import Record
 from gate.system.clock import now

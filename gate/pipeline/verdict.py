@@ -25,6 +25,7 @@ from gate.config.tighten import AGENT_DIFFERS
 from gate.decision import Settings, exit_code, verdict_on
 from gate.decision.cases import MAX_WORDING_CHARS, reads_text
 from gate.decision.consistency import compares_trials
+from gate.decision.outages import outage_of
 from gate.decision.outcomes import PASS_RATE, passed
 from gate.decision.own_models import OwnModels, judges_of, moved, own_models_of
 from gate.decision.rules import place
@@ -220,10 +221,10 @@ def _at_no_cost(found: SuiteResult) -> SuiteResult:
 
 
 def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
-    """Return the pass rates of the default branch if the terms have them, else those of the baseline's records."""
+    """Return the pass rates of earlier runs on the default branch and of this one; empty if there are too few."""
     rate = found.row(PASS_RATE)
     if rate is None or rate.candidate is None or len(terms.past) < 2:
-        return found.trend
+        return ()
     return (*terms.past, rate.candidate.value)
 
 
@@ -416,6 +417,53 @@ def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Ref
         return suite
     said = Finding.of("base_run_beside", commit=record.header.base_commit or "", without_rules=terms.base_has_no_rules)
     return replace(suite, changes=(said, *suite.changes))
+
+
+# --- the result of a shard -----------------------------------------------------------------------
+
+
+def shard_result(record: Record, most_errors: float) -> SuiteResult:
+    """Return the result of a shard, which only shows if its cases were measured: it never passes or regresses.
+
+    ``most_errors`` is the share of unmeasured trials that it may have.
+    """
+    header, own = record.header, record.header.own_cases
+    trials = [trial for trial in record.trials if trial.tag not in (BASE, STORED)]
+    errors = [trial.measured for trial in trials].count(False)
+    problem = _shard_problem(own, trials, errors, most_errors)
+    verdict = Verdict.ERROR
+    if problem is None:
+        verdict = Verdict.INCONCLUSIVE
+    index, total = header.shard
+    cause = Finding.of("shard", verdict, shard=index, of=total, trials=len(trials), cases=len(own), problem=problem)
+    found = SuiteResult(
+        suite_id=header.suite_id,
+        verdict=verdict,
+        cause=cause,
+        criteria=(),
+        cases=(),
+        agent_runs=len(record.trials) - [trial.tag for trial in record.trials].count(STORED),
+        errors=errors,
+        seed=header.seed,
+        **_spent(record),
+    )
+    return with_stored(found, record)
+
+
+def _shard_problem(own: Sequence[str], trials: Sequence[Trial], errors: int, most: float) -> Finding | None:
+    """Return the reason why the shard cannot be used for the whole run; None if it can."""
+    if trials and errors / len(trials) > most:
+        return Finding.of("trials_lost", lost=errors, of=len(trials), most=most)
+    if trials and not any(trial.answered for trial in trials):
+        cases = {trial.case_id for trial in trials}
+        return outage_of(trials, cases=len(cases), of=len(own), compared=False)
+    silent = set(own).difference([trial.case_id for trial in trials])
+    if silent:
+        return Finding.of("not_run", cases=tuple(sorted(silent)))
+    return None
+
+
+# --- trials that count together -------------------------------------------------------------------
 
 
 def in_one_look(record: Record) -> Record:

@@ -1,4 +1,4 @@
-"""The words for a suite over time: moves, trends, early warnings, breaks. `histories.trends` finds them."""
+"""A suite over time in words and tables: moves, trends, early warnings, breaks. `histories.trends` finds them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 from gate.decision.outcomes import PASS_RATE
 from gate.histories.cases import CaseHistory
-from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory, Version
+from gate.histories.trends import AHEAD_LEVEL, PastRun, Series, SeriesMove, SuiteHistory, VersionValue
 from gate.model import Direction, Estimate, Scale
 from gate.reports.formatting import MINUS, agree, change, count, figure, interval, listing, percentage
+from gate.reports.sparkline import sparkline
 from gate.security.limits import shorten
 from gate.statistics.trend import LEAST_RUNS
 
@@ -65,12 +66,6 @@ def times_of(runs: Sequence[PastRun]) -> list[str]:
     return [_time(run.created, "%Y-%m-%d %H:%M") for run in runs]
 
 
-def version_start(version: Version, suite: SuiteHistory) -> tuple[str, str]:
-    """Return a version's name, and the commit and the day of its first run."""
-    first = suite.runs[version.runs[0]]
-    return version_of(first) or commit_of(first), f"{commit_of(first)} {day(first.created)}"
-
-
 def subject(series: Series) -> str:
     """Return text such as ``pass rate`` or ``pass rate of refund``."""
     if not series.tag:
@@ -110,13 +105,6 @@ def spread_figure(series: Series) -> str:
     if scale.is_in_percent:
         return change(spread, scale).lstrip("+±")
     return figure(spread, scale)
-
-
-def deviation_figure(value: float, scale: Scale) -> str:
-    """Return the standard deviation of single trials; for zeros and ones it is no percentage."""
-    if scale.is_in_percent:
-        scale = Scale.UNIT
-    return figure(value, scale)
 
 
 Together = list[tuple[Series, SeriesMove]]
@@ -266,14 +254,6 @@ def break_lines(found: Iterable[Series], suite: SuiteHistory) -> list[str]:
     return lines
 
 
-def case_trend(case: CaseHistory) -> list[float | None]:
-    """Return the pass rate of each run, for a sparkline."""
-    rates: list[float | None] = []
-    for passed, trials in case.by_record:
-        rates.append(passed / trials if trials else None)
-    return rates
-
-
 def found_in(suite: SuiteHistory) -> list[tuple[str, str, str]]:
     """Return all findings, the most urgent first: the kind, the tone (`TONES` in `labels`), and the sentence."""
     found = []
@@ -309,14 +289,6 @@ def pass_rate_of(suite: SuiteHistory) -> Series | None:
     return None
 
 
-def pass_rates(suite: SuiteHistory) -> dict[int, str]:
-    """Return the pass rate of each run that has one, by the number of the run."""
-    lead = pass_rate_of(suite)
-    if lead is None:
-        return {}
-    return {point.run: figure(point.estimate.value, lead.criterion.scale) for point in lead.points}
-
-
 def _nothing(suite: SuiteHistory) -> str:
     if not suite.whole:
         return "nothing was measured"
@@ -325,3 +297,96 @@ def _nothing(suite: SuiteHistory) -> str:
     if not line:
         return f"{count(len(rate.current), 'run')}: moves show from 4 on, trends from {LEAST_RUNS}"
     return f"no criterion moved; {line}"
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+Row = tuple[str, ...]
+"""The cells of a row; the first row of a table is its head. Texts are raw."""
+FEW_RUNS = 12
+"""Maximum number of runs for which a case's counts are listed one by one; beyond that, a sparkline is shown."""
+NONE = "–"
+
+
+def runs_table(suite: SuiteHistory, most: int) -> list[Row]:
+    """Return the newest runs, the newest first."""
+    times, lead = times_of(suite.runs), pass_rate_of(suite)
+    rates = {}
+    if lead is not None:
+        rates = {point.run: figure(point.estimate.value, lead.criterion.scale) for point in lead.points}
+    rows: list[Row] = [("time (UTC)", "commit", "pass rate", "verdict", "version")]
+    for number in range(len(suite.runs))[::-1][:most]:
+        run = suite.runs[number]
+        verdict = run.verdict.replace("_", " ") or "not stored"
+        rows.append((times[number], label_of(run), rates.get(number, NONE), verdict, version_of(run) or NONE))
+    return rows
+
+
+SERIES_HEAD = ("newest, 95 % interval", "n", "average", "lowest", "highest", "spread", "oldest to newest")
+
+
+def series_row(name: str, series: Series, suite: SuiteHistory) -> Row:
+    """Return a criterion over time, in the columns of `SERIES_HEAD` after its name."""
+    scale, summary = series.criterion.scale, series.summary
+    by_run: list[float | None] = [None] * len(suite.runs)
+    for point in series.points:
+        by_run[point.run] = point.estimate.value
+    picture = ""
+    if len(series.points) > 1:
+        picture = sparkline(by_run)
+    return (
+        name,
+        newest_figure(series),
+        str(series.newest.estimate.n),
+        figure(summary.average, scale),
+        figure(summary.lowest, scale),
+        figure(summary.highest, scale),
+        spread_figure(series),
+        picture,
+    )
+
+
+def lowest_tags(suite: SuiteHistory, name: str) -> list[Series]:
+    """Return a criterion by tag, the lowest first."""
+    return sorted(suite.by_tag(name), key=lambda one: one.newest.estimate.value)
+
+
+def versions_table(suite: SuiteHistory, most: int, criteria: int) -> list[Row]:
+    """Return the newest versions, the newest first, with their scores by the first few criteria."""
+    shown = suite.whole[:criteria]
+    rows: list[Row] = [("version", "from", "runs", *[series.name for series in shown])]
+    for version in reversed(suite.versions[-most:]):
+        first = suite.runs[version.runs[0]]
+        values = {value.name: value for value in version.values}
+        cells = [_version_cell(values.get(series.name), series) for series in shown]
+        name, since = version_of(first) or commit_of(first), f"{commit_of(first)} {day(first.created)}"
+        rows.append((name, since, str(len(version.runs)), *cells))
+    return rows
+
+
+def _version_cell(value: VersionValue | None, series: Series) -> str:
+    """Return ``81 % (60 % to 100 %), sd 0.31, n = 40``: the average, the lowest and the highest score."""
+    if value is None:
+        return NONE
+    scale, estimate = series.criterion.scale, value.estimate
+    said = f"{figure(estimate.value, scale)} ({figure(value.least, scale)} to {figure(value.most, scale)})"
+    if estimate.sd is not None:
+        if scale.is_in_percent:  # for zeros and ones it is no percentage
+            scale = Scale.UNIT
+        said += f", sd {figure(estimate.sd, scale)}"
+    return f"{said}, n = {estimate.trials:,}"
+
+
+def cases_table(cases: Iterable[CaseHistory]) -> list[Row]:
+    """Return the pass rate of each case, with flaky ones flagged."""
+    rows: list[Row] = [("case", "pass rate, 95 % interval", "trials", "", "by run")]
+    for case in cases:
+        if len(case.by_record) <= FEW_RUNS:
+            by_run = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)
+        else:
+            by_run = sparkline(
+                [passed / trials if trials else None for passed, trials in case.by_record], low=0, high=1
+            )
+        rate = interval(Estimate(case.rate, case.low, case.high, 1, case.trials), Scale.BINARY)
+        rows.append((case.id, rate, str(case.trials), "flaky" if case.flaky else "", by_run))
+    return rows

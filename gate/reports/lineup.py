@@ -1,4 +1,4 @@
-"""The comparison of several agents as text, Markdown and JSON; `gate.reports.html.lineup` makes the page.
+"""The comparison of several agents as text, Markdown, HTML and JSON.
 
 The JSON has version 1. Within a version, keys may be added, but none is removed or changes its meaning.
 """
@@ -13,14 +13,13 @@ import msgspec
 
 from gate.model import Direction, Scale
 from gate.model.lineup import Dominated, Lineup, Measure, Preference
-from gate.reports.formatting import count, difference_interval, dollars, interval, percentage, sample
+from gate.reports.formatting import count, difference_interval, dollars, interval, percentage
 from gate.reports.sparkline import encodable
 from gate.reports.table import columns, table
 from gate.security.escape import console, markdown, unicode_only
 
 VERSION = 1
 MOST_NOTES = 50
-NO_FIGURES = "–"
 LIMIT = 60_000
 """Maximum number of characters in the Markdown, for a host's comment."""
 NARROWEST = 40
@@ -68,11 +67,11 @@ def mean_of(measure: Measure, place: int) -> str:
 
 
 def difference_text(measure: Measure, place: int) -> str:
-    """Return an entry's difference from the first one; a dash if they have fewer than two common cases."""
+    """Return an entry's difference from the first one; empty if they have fewer than two common cases."""
     for found in measure.differences:
         if (found.one, found.other) == (place, 0):
             return difference_interval(found.estimate, measure.scale)
-    return NO_FIGURES
+    return ""
 
 
 def standing(measure: Measure, place: int) -> str:
@@ -143,10 +142,8 @@ def position_line(found: Preference) -> str:
     return f"position: of {cases} the judge preferred the first place twice in {first:,}, the second in {second:,}"
 
 
-def judge_cost(lineup: Lineup) -> str:
-    if lineup.judge_cost_usd is None:
-        return ""
-    return f"judge: {dollars(lineup.judge_cost_usd)}"
+def judge_cost(cost: float) -> str:
+    return f"judge: {dollars(cost)}"
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -166,10 +163,13 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
     yield title(lineup)
     for place in range(len(lineup.entries)):
         yield from _wrapped(entry_line(lineup, place), width, "  ")
+    labels = _labels(lineup)
     for measure in lineup.measures:
         yield ""
         yield from _wrapped(f"{console(measure.name, 100)} ({wanted(measure)}), then the difference to A", width)
-        yield from _block(lineup, measure, width)
+        rows = [[labels[place], *_figures(measure, place)] for place in range(len(labels))]
+        for line in table(rows, width - 2, head=False).splitlines():
+            yield f"  {line}"
     yield ""
     for line in dominated_lines(lineup):
         yield from _wrapped(line, width)
@@ -178,7 +178,7 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
         yield from _wrapped(preference_line(lineup, found), width)
         yield from _wrapped(position_line(found), width, "  ")
     if lineup.judge_cost_usd is not None:
-        yield judge_cost(lineup)
+        yield judge_cost(lineup.judge_cost_usd)
     yield ""
     yield from _wrapped(reading(lineup), width)
     for note in lineup.notes[:MOST_NOTES]:
@@ -191,20 +191,13 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return wrap(console(text, 600), width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
 
 
-def _block(lineup: Lineup, measure: Measure, width: int) -> Iterator[str]:
-    """Yield a row for each entry: its mean, its number of trials, and its difference from the first."""
-    rows = []
-    for place, label in enumerate(_labels(lineup)):
-        found = measure.estimates[place]
-        row = [label, mean_of(measure, place), "", "", ""]
-        if found is not None:
-            row[2] = f"n = {found.n:,}"
-        if place:
-            row[3] = difference_text(measure, place).removeprefix(NO_FIGURES)
-            row[4] = standing(measure, place)
-        rows.append(row)
-    for line in table(rows, width - 2, head=False).splitlines():
-        yield f"  {line}"
+def _figures(measure: Measure, place: int) -> list[str]:
+    """Return an entry's mean, its number of cases, its difference from the first, and which of the two is better."""
+    found = measure.estimates[place]
+    cases = ""
+    if found is not None:
+        cases = f"n = {found.n:,}"
+    return [mean_of(measure, place), cases, difference_text(measure, place), standing(measure, place)]
 
 
 def _labels(lineup: Lineup) -> list[str]:
@@ -218,7 +211,7 @@ def _labels(lineup: Lineup) -> list[str]:
 
 
 def render_markdown(lineup: Lineup, *, limit: int = LIMIT) -> str:
-    """Return a table of means, one of differences from the first, and the dominated entries.
+    """Return a table for each measure, narrow enough for a phone, and the dominated entries.
 
     Names of agents and criteria are escaped; parts that do not fit are omitted with a note.
     """
@@ -235,12 +228,18 @@ def render_markdown(lineup: Lineup, *, limit: int = LIMIT) -> str:
 def _markdown_lines(lineup: Lineup) -> Iterator[str]:
     yield f"## {title(lineup)}"
     yield ""
-    for place in range(len(lineup.entries)):
+    places = range(len(lineup.entries))
+    for place in places:
         yield f"- {markdown(entry_line(lineup, place, source=True))}"
-    yield ""
-    yield from _means(lineup)
-    yield ""
-    yield from _differences(lineup)
+    for measure in lineup.measures:
+        yield ""
+        yield f"| {markdown(measure.name, 100)} ({wanted(measure)}) | mean | difference to A |"
+        yield "|---|---|---|"
+        for place in places:
+            mean, cases, difference, how = _figures(measure, place)
+            if how:
+                difference += f" **{how}**"
+            yield f"| {markdown(name(lineup, place), 60)} | {f'{mean} {cases}'.rstrip()} | {difference} |"
     yield ""
     for line in dominated_lines(lineup):
         yield f"- {markdown(line, 400)}"
@@ -250,6 +249,8 @@ def _markdown_lines(lineup: Lineup) -> Iterator[str]:
         yield ""
         for found in lineup.preferences:
             yield f"- {markdown(preference_line(lineup, found), 400)}; {position_line(found)}"
+        if lineup.judge_cost_usd is not None:
+            yield f"- {judge_cost(lineup.judge_cost_usd)}"
     yield ""
     yield reading(lineup)
     if lineup.notes:
@@ -258,35 +259,14 @@ def _markdown_lines(lineup: Lineup) -> Iterator[str]:
             yield f"- {markdown(note, 400)}"
 
 
-def _means(lineup: Lineup) -> Iterator[str]:
-    yield _row("", [markdown(name(lineup, place), 60) for place in range(len(lineup.entries))])
-    yield "|---" * (len(lineup.entries) + 1) + "|"
-    for measure in lineup.measures:
-        cells = []
-        for place in range(len(lineup.entries)):
-            cells.append(f"{mean_of(measure, place)} {sample(measure.estimates[place])}".strip())
-        yield _row(f"{markdown(measure.name, 100)}, {wanted(measure)}", cells)
+# --- HTML and JSON --------------------------------------------------------------------------------
 
 
-def _differences(lineup: Lineup) -> Iterator[str]:
-    places = range(1, len(lineup.entries))
-    yield _row("difference to A", [markdown(name(lineup, place), 60) for place in places])
-    yield "|---" * len(lineup.entries) + "|"
-    for measure in lineup.measures:
-        cells = []
-        for place in places:
-            cell, how = difference_text(measure, place), standing(measure, place)
-            if how:
-                cell += f" **{how}**"
-            cells.append(cell)
-        yield _row(markdown(measure.name, 100), cells)
+def render_html(lineup: Lineup) -> str:
+    """Return a complete page in one file, with the text of `render_markdown`."""
+    from gate.reports.html import page  # weight: only needed for a page
 
-
-def _row(first: str, cells: list[str]) -> str:
-    return f"| {' | '.join([first, *cells])} |"
-
-
-# --- JSON -----------------------------------------------------------------------------------------
+    return page.of_markdown(f"{title(lineup)} · Agent Gate", render_markdown(lineup))
 
 
 def render_json(lineup: Lineup) -> str:

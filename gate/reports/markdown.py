@@ -98,6 +98,17 @@ def render_unmeasured(error: str, place: Place = NOWHERE) -> str:
     )
 
 
+def sections(view: View, result: Result) -> dict[str, str]:
+    """Return the parts of a suite's report by name: ``cases`` and ``evidence``, and those of the fold."""
+    found = dict(_parts(view, result))
+    if view.table.lines:
+        found["cases"] = _cases(view, NOWHERE)
+    case, turns = view.evidence
+    if case is not None:
+        found["evidence"] = _evidence(case, turns)
+    return found
+
+
 def _suite(view: View, result: Result, place: Place, limit: int) -> str:
     head = "\n\n".join(filter(None, (_heading(view, result, place), *_opening(view, place))))
     foot = f"<sub>{_of_what(view, place)} · {_end(result, view.suite.verdict)}</sub>\n"

@@ -591,6 +591,7 @@ CASES_CHANGED = {
     "removed": "removed since the baseline: {cases:list}",
     "renamed": "renamed, and compared by their content: {cases:list}",
     "all": "none of the base's {of:case} is compared{edited:+ (# edited)}",
+    "cut_off": "in {cases:n} of {of:case}, answers are cut off (`max_tokens`, or a content filter): {cases:list}",
 }
 CASES_NOT_COMPARED = {
     **CASES_CHANGED,

@@ -15,7 +15,7 @@ MARKDOWN_LIMIT = 300
 FENCE_LIMIT = 20_000
 """The most characters of one fenced block, before escaping."""
 
-_BREAK = "\u200b"
+BREAK = "\u200b"
 """Zero-width space: hosts link mentions and references after decoding entities, so only a character stops them."""
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -114,7 +114,7 @@ def _unlinked(text: str) -> str:
     """Return the text with a zero-width space in everything that a host turns into a link, mention or emoji."""
 
     def broken(match: re.Match[str]) -> str:
-        return re.sub(r"(.{6})(?=.)", rf"\1{_BREAK}", match[0]) if match["commit"] else match[0] + _BREAK
+        return re.sub(r"(.{6})(?=.)", rf"\1{BREAK}", match[0]) if match["commit"] else match[0] + BREAK
 
     return _AUTOLINKS.sub(broken, text)
 

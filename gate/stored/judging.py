@@ -27,11 +27,9 @@ from gate.model import Result, Side, SuiteResult, Trial
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import against_base, earlier_draws, with_stored_trials
-from gate.pipeline.git_context import SEARCHED, GitContext, git_context
-from gate.pipeline.identity import about_address
+from gate.pipeline.identity import SEARCHED, GitContext, about_address, git_context
 from gate.pipeline.journal import close_again
-from gate.pipeline.past import LUCKY
-from gate.pipeline.references import References, find_all_references, find_references
+from gate.pipeline.references import LUCKY, References, find_all_references, find_references
 from gate.pipeline.store import store_kind, store_of
 from gate.pipeline.terms import (
     Terms,
@@ -414,7 +412,7 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
         terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
         terms = _as_its_run(terms, records[number])
         if record.header.stripped:
-            same, verdict = found.first.commit or "", found.fell_short
+            same, verdict = found.first.commit or "", found.first.info.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
         return judge_record(record, found.all, terms)
 

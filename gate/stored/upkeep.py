@@ -25,7 +25,7 @@ from gate.config.settings import settings_of
 from gate.decision.outcomes import PASS_RATE
 from gate.errors import BaselineError, BaselineWriteError, ConfigError, GateError
 from gate.model import SuiteResult, Verdict
-from gate.pipeline.git_context import changed_files, git_context
+from gate.pipeline.identity import changed_files, git_context
 from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.references import References, Search, find_references
 from gate.pipeline.store import is_lost, store_kind, store_of

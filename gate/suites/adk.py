@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gate.errors import closest
 from gate.formats import adk
 from gate.formats.messages import FormatError
+from gate.formats.names import camel
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
 from gate.model import Behavior, Case, Complexity, Persona, Rubric, Scenario, ToolCall, Turn
@@ -41,35 +42,26 @@ _QUERY_KEYS = ("query", "expected_tool_use", "reference", "expected_intermediate
 _LEGACY_CASE_KEYS = ("name", "data", "initial_session", "initial_state")
 _CALL_KEYS = ("tool_name", "tool_input", "name", "args", "mock_tool_output")
 IGNORED = Ignored(
-    adk.either_spelling(
-        {
-            "eval_set_id": "the suite's name is that of its files",
-            "$.name": "of an eval set, for people",
-            "$.description": "of an eval set, for people",
-            "creation_timestamp": "when it was written",
-            "invocation_id": "which recording it comes from",
-            "user_content.role": "it is the user's",
-            "final_response.role": "it is the agent's",
-            "content.role": "the author of an event says it",
-            "app_details": "what the agent was told; it is not asked for",
-            "duration": "of the recording",
-            "model_duration": "of the recording",
-            "tool_duration": "of the recording",
-            "tool_uses.id": "joins a call to its response in the recording",
-            "function_call.id": "joins a call to its response in the recording",
-            "tool_responses": "what the tools gave back in the recording; google-adk compares none of it",
-            "function_response": "what a tool gave back in the recording; google-adk compares none of it",
-            "thought_signature": "an opaque token of the model",
-            "invocation_events.id": "which recording it comes from",
-            "invocation_events.author": "which of the agents spoke",
-            "invocation_events.timestamp": "of the recording",
-            "invocation_events.branch": "which of the agents spoke",
-            "usage_metadata": "what the recording consumed",
-            "model_version": "of the recording",
-            "initial_state": "of a legacy case, which google-adk does not read either",
-            "mock_tool_output": "google-adk does not read it either",
-        }
-    )
+    {
+        "the suite's name is that of its files": "eval_set_id",
+        "of an eval set, for people": "$.name $.description",
+        "when it was written": "creation_timestamp",
+        "which recording it comes from": "invocation_id invocation_events.id",
+        "it is the user's": "user_content.role",
+        "it is the agent's": "final_response.role",
+        "the author of an event says it": "content.role",
+        "what the agent was told; it is not asked for": "app_details",
+        "of the recording": "duration model_duration tool_duration invocation_events.timestamp model_version",
+        "joins a call to its response in the recording": "tool_uses.id function_call.id",
+        "what the tools gave back in the recording; google-adk compares none of it": "tool_responses",
+        "what a tool gave back in the recording; google-adk compares none of it": "function_response",
+        "an opaque token of the model": "thought_signature",
+        "which of the agents spoke": "invocation_events.author invocation_events.branch",
+        "what the recording consumed": "usage_metadata",
+        "of a legacy case, which google-adk does not read either": "initial_state",
+        "google-adk does not read it either": "mock_tool_output",
+    },
+    either_spelling=True,
 )
 
 
@@ -172,7 +164,7 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
 
 def _refuse_misspelt(document: Document, body: Mapping[str, Any], identifier: str, keys: tuple[Key, ...]) -> None:
     """Raise `ConfigError` for a key similar to a known one: ADK allows it, but it is probably a mistake."""
-    known = {*_CASE_KEYS, *map(adk.camel, _CASE_KEYS)}
+    known = {*_CASE_KEYS, *map(camel, _CASE_KEYS)}
     for key in body:
         if key in known:
             continue
@@ -358,7 +350,7 @@ def _either(body: Mapping[str, Any], python: str, typescript: str) -> Any:
     value = adk.get(body, python)
     if typescript not in body:
         return value
-    if python in body or adk.camel(python) in body:
+    if python in body or camel(python) in body:
         raise FormatError(f"both {python} and {typescript} are given")
     return body[typescript]
 

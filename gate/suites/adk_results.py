@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gate.formats import adk
 from gate.formats.json_text import parse_json
 from gate.formats.messages import FormatError
+from gate.formats.names import camel
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
 from gate.model import Case, ForeignScore, Invocation, RecordedTrial, Scenario, Turn
@@ -48,7 +49,7 @@ PASSED = (1, "1", "PASSED")
 _UNKNOWN = "(not recorded)"
 """The user's text in a case in which no run has an answer: the results hold nothing else."""
 _INTERMEDIATE = "include_intermediate_responses_in_final"
-_INTERMEDIATES = (_INTERMEDIATE, adk.camel(_INTERMEDIATE))
+_INTERMEDIATES = (_INTERMEDIATE, camel(_INTERMEDIATE))
 _KEYS = ("eval_case_results", "evalCaseResults")
 Body = Mapping[str, Any]
 
@@ -61,22 +62,17 @@ def recognises(data: Any) -> bool:
 
 IGNORED = Ignored(
     {
-        **adk_suite.IGNORED.reasons,
-        **adk.either_spelling(
-            {
-                "eval_set_result_id": "which evaluation it comes from",
-                "eval_set_result_name": "which evaluation it comes from",
-                "eval_set_file": "the suite's name is that of its files",
-                "session_id": "which session it comes from",
-                "session_details": "the session that the trial was taken from",
-                "user_id": "which session it comes from",
-                "eval_metric_results": "scores by turn, which are measured anew",
-                "score": "measured anew",
-                "details": "of a score, which is measured anew",
-                "rubrics": "of an expected turn; a metric's criterion holds those that it read",
-            }
-        ),
-    }
+        "which evaluation it comes from": "eval_set_result_id eval_set_result_name",
+        "the suite's name is that of its files": "eval_set_file",
+        "which session it comes from": "session_id user_id",
+        "the session that the trial was taken from": "session_details",
+        "scores by turn, which are measured anew": "eval_metric_results",
+        "measured anew": "score",
+        "of a score, which is measured anew": "details",
+        "of an expected turn; a metric's criterion holds those that it read": "rubrics",
+    },
+    either_spelling=True,
+    further=adk_suite.IGNORED,
 )
 
 

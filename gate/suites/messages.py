@@ -22,7 +22,7 @@ from gate.formats import messages, paths
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
-from gate.formats.reading import Ignored, carried, kind_of, unread
+from gate.formats.reading import Ignored, carried, kind_of, mark_read, unread
 from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
 from gate.model.strict import StrictModel, one_or_more, short_for
 from gate.security.limits import shorten
@@ -114,19 +114,17 @@ def settle(document: Document, found: Contents) -> Contents:
     return note_unread(document, found, "; `fields` says what is")
 
 
-_OF_REPLY = "of the model's own record of a message"
-_JOINED = "joins a call to its result"
-_THOUGHT = "a thought, which the user is not told"
 _IGNORED = {
-    **dict.fromkeys(("tool_calls.type", "tool_calls.index", "content.index", "function_call.type"), _OF_REPLY),
-    **dict.fromkeys(("annotations", "citations", "logprobs", "cache_control", "phase"), _OF_REPLY),
-    **dict.fromkeys(("finish_reason", "stop_reason", "stop_sequence", "system_fingerprint"), _OF_REPLY),
-    **dict.fromkeys(("response_metadata", "additional_kwargs", "provider_specific_fields"), _OF_REPLY),
-    **dict.fromkeys(("providerOptions", "providerMetadata", "example", "caller"), _OF_REPLY),
-    **dict.fromkeys(("tool_call_id", "tool_use_id", "call_id", "toolCallId"), _JOINED),
-    **dict.fromkeys(("reasoning_content", "reasoning", "thinking", "thinking_blocks", "signature"), _THOUGHT),
-    **dict.fromkeys(("encrypted_content", "summary"), _THOUGHT),
-    **dict.fromkeys(("usage.*", "usage_metadata.*"), "in the counts of tokens"),
+    "of the model's own record of a message": (
+        "tool_calls.type tool_calls.index content.index function_call.type annotations citations logprobs "
+        "cache_control phase finish_reason stop_reason stop_sequence system_fingerprint response_metadata "
+        "additional_kwargs provider_specific_fields providerOptions providerMetadata example caller"
+    ),
+    "joins a call to its result": "tool_call_id tool_use_id call_id toolCallId",
+    "a thought, which the user is not told": (
+        "reasoning_content reasoning thinking thinking_blocks signature encrypted_content summary"
+    ),
+    "in the counts of tokens": "usage.* usage_metadata.*",
 }
 
 
@@ -137,8 +135,7 @@ def ignored_in(messages: str) -> Ignored:
     ``messages``: the path of the messages.
     """
     last = paths.steps_of(messages)[-1]
-    of_message = {f"{last}.id": "which message it is", f"{last}.name": "which of the speakers said it"}
-    return Ignored({**of_message, **_IGNORED})
+    return Ignored({"which message it is": f"{last}.id", "which of the speakers said it": f"{last}.name", **_IGNORED})
 
 
 def _contents(document: Document, fields: FieldPaths) -> Contents:
@@ -305,7 +302,8 @@ def _stated(place: _Located, fields: FieldPaths) -> bytes:
     paths = [fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity, *fields.content]
     if fields.expected_tools is not None:
         paths.append(fields.expected_tools.path)
-    values = [carried(place.at(path)) for path in paths]
+    values = [place.at(path) for path in paths]
+    mark_read(values)
     try:
         stated = _ENCODER.encode(values)
     except (TypeError, ValueError):  # YAML allows keys that JSON does not

@@ -41,24 +41,24 @@ def read(document: Document) -> Contents:
     return _contents(conversations_of(reader.value(document.data)), reader, document.where)
 
 
-_OF_SPAN = (
-    *("kind", "flags", "links", "traceState", "trace_state", "schemaUrl", "schema_url", "trace_flags", "object"),
-    *("scope.version", "scope.attributes", "instrumentationLibrary.version", "workflow_name"),
-    *("observedTimeUnixNano", "observed_time_unix_nano", "severityNumber", "severityText"),
-    *("severity_number", "severity_text", "limit", "offset", "total", "warnings"),
-    *("droppedAttributesCount", "droppedEventsCount", "droppedLinksCount"),
-    *("dropped_attributes_count", "dropped_events_count", "dropped_links_count"),
-    *("processes.*.serviceName", "references.refType", "references.traceID"),
-)
-_ATTRIBUTES = ("attributes", "events.attributes", "resource.attributes", "tags", "logs", "body")
-_OF_AGENT = ("span_data.tools", "span_data.handoffs", "span_data.output_type", "span_data.model_config")
-_OF_CALL = ("span_data.usage.*", "span_data.response_id", "data.usage.*", "data.turn", "data.agent_name", "data.name")
 IGNORED = Ignored(
     {
-        **dict.fromkeys(_ATTRIBUTES, "what the conventions name is read; anything else is of the machine"),
-        **dict.fromkeys(_OF_SPAN, "how a span was made and sent"),
-        **dict.fromkeys(_OF_AGENT, "what the agent has, not what it did"),
-        **dict.fromkeys(_OF_CALL, "of the model's call"),
+        "what the conventions name is read; anything else is of the machine": (
+            "attributes events.attributes resource.attributes tags logs body"
+        ),
+        "how a span was made and sent": (
+            "kind flags links traceState trace_state schemaUrl schema_url trace_flags object scope.version "
+            "scope.attributes instrumentationLibrary.version workflow_name observedTimeUnixNano "
+            "observed_time_unix_nano severityNumber severityText severity_number severity_text limit offset total "
+            "warnings droppedAttributesCount droppedEventsCount droppedLinksCount dropped_attributes_count "
+            "dropped_events_count dropped_links_count processes.*.serviceName references.refType references.traceID"
+        ),
+        "what the agent has, not what it did": (
+            "span_data.tools span_data.handoffs span_data.output_type span_data.model_config"
+        ),
+        "of the model's call": (
+            "span_data.usage.* span_data.response_id data.usage.* data.turn data.agent_name data.name"
+        ),
     }
 )
 """The keys of traces that are neither question, answer nor call."""

@@ -15,7 +15,7 @@ from gate.traces.values import MAX_ATTRIBUTES, NOTHING, hex_id, nanoseconds, who
 
 SPANS = ("resourceSpans", "resource_spans", "batches")
 LOGS = ("resourceLogs", "resource_logs")
-FAILED: tuple[str | int, ...] = (2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
+FAILED: tuple[str | int, ...] = (2, "2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERROR")
 """The status values that mark a span as failed."""
 _FINE: tuple[str | int, ...] = (
     *(0, "0", "STATUS_CODE_UNSET", "UNSET", "StatusCode.UNSET"),

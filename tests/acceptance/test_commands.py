@@ -141,7 +141,6 @@ PRINTING = {
     "history of files": ("history", "old.jsonl", "new.jsonl", "--tags"),
     "baseline list": ("baseline", "list"),
     "baseline show": ("baseline", "show"),
-    "baseline diff": ("baseline", "diff", "new.jsonl", "old.jsonl"),
     "suite": ("suite",),
     "ratchet": ("ratchet", "old.jsonl"),
     "report": ("report", "new.jsonl"),
@@ -223,10 +222,6 @@ def test_baseline_commands(project: Project) -> None:
     shown = printed(project, "baseline", "show")
     assert "5.0 trials per case from 1 record" in shown
     assert "tool_trajectory_avg_score" in shown
-    changed = printed(project, "baseline", "diff", "new.jsonl", "old.jsonl")
-    assert "+ " in changed
-    assert "other(" in changed
-    assert "0.933 (n = 15)" in changed, "each case once, as the report has it: reruns were picked by outcome"
 
 
 def test_suite_counts(project: Project) -> None:

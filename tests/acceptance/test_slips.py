@@ -256,6 +256,7 @@ COMMANDS = (
     Slip("gate.yml", "", CONFIG, 2, "no such configuration file (name it gate.yaml, or: gate run -c gate.yml)"),
     Slip("", "", "", 2, "no such command 'rnu': did you mean 'run'? (gate --help)", "rnu"),
     Slip("", "", "", 2, "No such command 'sav'. Did you mean 'save'?", "baseline sav"),
+    Slip("", "", "", 2, "diff was removed: write `gate compare NEW OLD`", "baseline diff new.jsonl"),
     Slip("", "", "", 2, "no such option '--quite': did you mean '--quiet'?", "run --quite"),
     Slip("", "", "", 2, "--trials: 'five' is neither 'auto' nor a whole number from 1", "run -q --trials five"),
     Slip("", "", "", 2, "--tag: no case has the tag 'x'", "run -q --tag x"),

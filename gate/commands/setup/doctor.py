@@ -22,8 +22,7 @@ from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.calibration import load as load_calibration
 from gate.judges.options import CALIBRATION_FILE, NO_KEY, JudgeOptions, Member, members
 from gate.model import Scale, Trial, Turn
-from gate.pipeline.git_context import NO_GIT, git_context
-from gate.pipeline.identity import files_of_agent
+from gate.pipeline.identity import NO_GIT, files_of_agent, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import find_references

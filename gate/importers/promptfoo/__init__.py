@@ -26,9 +26,12 @@ def _is_configuration(data: Any) -> bool:
     return isinstance(data, Mapping) and sum(key in data for key in _MARKS) >= 2 and "cases" not in data
 
 
+_NO_CHECKS = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
+
+
 def _checks(path: str) -> bool:
-    """False for the keys of an assertion that promptfoo ignores in some kinds of assertions."""
-    return not path.endswith((".threshold", ".provider", ".rubricPrompt"))
+    """False for the keys that check nothing, and those of an assertion that promptfoo ignores in some kinds of it."""
+    return path not in _NO_CHECKS and not path.endswith((".threshold", ".provider", ".rubricPrompt"))
 
 
 def read(document: Document) -> Contents:

@@ -18,7 +18,7 @@ from gate.formats.shapes import as_list, as_text, in_list
 from gate.importers.promptfoo import patterns
 from gate.importers.promptfoo.files import SCHEME, Folder, NotReadError
 from gate.importers.promptfoo.templates import TemplateError, filled, number_text
-from gate.model import Part, Rubric, ToolCall
+from gate.model import Rubric, ToolCall, Turn
 from gate.security.limits import shorten
 from gate.suites.base import Loss, expected_parts
 
@@ -37,6 +37,9 @@ _CRITERIA: Mapping[str, Any] = {
     GOAL_RUBRIC: 1.0,
 }
 """The settings of criteria that need any; all others are used with their defaults."""
+_RUBRICS = {"FINAL_RESPONSE_QUALITY": ANSWER_RUBRIC, "TRAJECTORY_QUALITY": GOAL_RUBRIC}
+_OPTIONS = {CONTAINS: "values", NOT_CONTAINS: "values", REGEX: "patterns", NOT_REGEX: "patterns", FORBIDDEN: "tools"}
+"""The option of each criterion that looks for texts, patterns or tools."""
 
 
 class NotPromptfooError(Exception):
@@ -50,11 +53,8 @@ class Checks(Struct):
     folder: Folder | None = None
     """The folder from which values may be read; None if reading is not allowed."""
     texts: dict[tuple[str, bool], list[str]] = {}
-    """The texts to look for, by criterion, and by True if case is ignored."""
-    patterns: list[str] = []
-    forbidden_patterns: list[str] = []
+    """The texts, patterns or tools of a criterion, by its name, and by True if case is ignored."""
     schemas: list[Mapping[str, Any]] = []
-    forbidden: list[str] = []
     calls: list[ToolCall] = []
     """Expected calls, combined from all assertions about tools."""
     match_type: str = "ANY_ORDER"
@@ -120,46 +120,33 @@ class Checks(Struct):
         return filled(value, self.variables)
 
     @property
-    def tools(self) -> tuple[ToolCall, ...] | None:
-        return tuple(self.calls) or None
-
-    @property
-    def expected(self) -> tuple[Part, ...] | None:
-        return expected_parts(self.response)
+    def expected(self) -> Turn:
+        """The turn's expectations, with the text of the user left empty."""
+        return Turn("", tuple(self.calls) or None, expected_parts(self.response))
 
     def options(self) -> dict[str, dict[str, Any]]:
         """Return the options of this case, by criterion."""
         found: dict[str, dict[str, Any]] = {}
-        for criterion in (CONTAINS, NOT_CONTAINS):
+        for criterion, option in _OPTIONS.items():
             exact, folded = _once(self.texts.get((criterion, False), [])), _once(self.texts.get((criterion, True), []))
             if exact or folded:
-                found[criterion] = {"values": exact + folded}
+                found[criterion] = {option: exact + folded}
             if exact and folded:
                 found[criterion]["ignore_case"] = [False] * len(exact) + [True] * len(folded)
             elif folded:
                 found[criterion]["ignore_case"] = True
-        for criterion, regexes in ((REGEX, self.patterns), (NOT_REGEX, self.forbidden_patterns)):
-            if regexes:
-                found[criterion] = {"patterns": _once(regexes)}
         if self.schemas:
             schema: Mapping[str, Any] = {"allOf": self.schemas}
             if len(self.schemas) == 1:
                 schema = self.schemas[0]
             found[SCHEMA] = {"schema": schema, "code_block": False}  # promptfoo parses the answer as it is
-        if self.forbidden:
-            found[FORBIDDEN] = {"tools": _once(self.forbidden)}
         if self.calls:
             found[TRAJECTORY] = {"match_type": self.match_type, "tools": dict(self.arguments)}
         return found
 
     def criteria(self) -> dict[str, Any]:
         """Return the criteria that these checks need."""
-        read = {rubric.type for rubric in self.rubrics}
-        names = [*self.options(), *self.thresholds]
-        if "FINAL_RESPONSE_QUALITY" in read:
-            names.append(ANSWER_RUBRIC)
-        if "TRAJECTORY_QUALITY" in read:
-            names.append(GOAL_RUBRIC)
+        names = [*self.options(), *self.thresholds, *(_RUBRICS[rubric.type or ""] for rubric in self.rubrics)]
         if self.response is not None:
             names.append(FACTS)
         return {name: _CRITERIA.get(name, {}) for name in names}
@@ -189,13 +176,6 @@ def _text(value: Any) -> str | None:
     return as_text(value) or None
 
 
-def _one(value: Any) -> list[str] | None:
-    text = _text(value)
-    if text is None:
-        return None
-    return [text]
-
-
 def _several(value: Any) -> list[str] | None:
     """Return several texts: from a list, or a text separated by commas."""
     parts = value
@@ -212,39 +192,39 @@ def _several(value: Any) -> list[str] | None:
     return texts or None
 
 
-Read = Callable[[Any], list[str] | None]
+def _any(value: Any, *, ignore_case: bool = False) -> str | None:
+    """Return a pattern for any of several texts."""
+    texts = _several(value)
+    if texts is None:
+        return None
+    return patterns.any_of(texts, ignore_case=ignore_case)
+
+
+def _made(value: Any, *, make: Callable[[str], str | None]) -> str | None:
+    """Return the pattern that is made of a text."""
+    if not isinstance(value, str) or not value:
+        return None
+    return make(value)
+
+
+Read = Callable[[Any], list[str] | str | None]
+"""Returns the texts or the pattern that a value states; None if it states none."""
 
 
 def _look_for(
-    checks: Checks, value: Any, _: Any, *, criterion: str = CONTAINS, read: Read = _one, ignore_case: bool = False
+    checks: Checks, value: Any, _: Any, *, criterion: str = CONTAINS, read: Read = _text, ignore_case: bool = False
 ) -> bool:
-    """Add texts that must all occur, or must not occur."""
-    texts = read(value)
-    if texts is None:
-        return False
-    checks.texts.setdefault((criterion, ignore_case), []).extend(texts)
-    return True
-
-
-def _look_for_any(checks: Checks, value: Any, _: Any, *, ignore_case: bool = False) -> bool:
-    texts = _several(value)
-    if texts is None:
-        return False
-    checks.patterns.append(patterns.any_of(texts, ignore_case=ignore_case))
-    return True
-
-
-def _pattern(checks: Checks, value: Any, _: Any, *, make: Callable[[str], str | None], inverse: bool = False) -> bool:
-    if not isinstance(value, str) or not value:
-        return False
-    found = make(value)
+    """Add texts or a pattern, all of which must occur, or must not occur."""
+    found = read(value)
     if found is None:
         return False
-    if inverse:
-        checks.forbidden_patterns.append(found)
-    else:
-        checks.patterns.append(found)
+    checks.texts.setdefault((criterion, ignore_case), []).extend(in_list(found))
     return True
+
+
+_anywhere = partial(_look_for, criterion=REGEX)
+_nowhere = partial(_look_for, criterion=NOT_REGEX)
+_absent = partial(_look_for, criterion=NOT_CONTAINS)
 
 
 def _equals(checks: Checks, value: Any, stated: Mapping[str, Any], *, inverse: bool = False) -> bool:
@@ -254,7 +234,10 @@ def _equals(checks: Checks, value: Any, stated: Mapping[str, Any], *, inverse: b
             schema = {"not": schema}
         checks.schemas.append(schema)
         return True
-    return _pattern(checks, _text(value), stated, make=patterns.whole, inverse=inverse)
+    criterion = REGEX
+    if inverse:
+        criterion = NOT_REGEX
+    return _look_for(checks, _text(value), stated, criterion=criterion, read=partial(_made, make=patterns.whole))
 
 
 def _is_json(checks: Checks, value: Any, _: Any) -> bool:
@@ -300,90 +283,50 @@ def _facts(checks: Checks, value: Any, _: Any) -> bool:
 # --- tools ----------------------------------------------------------------------------------------
 
 
-def _name(step: Any) -> str | None:
-    """Return the tool that a matcher names; None if it matches several."""
-    name = step
-    if isinstance(step, Mapping):
-        if step.keys() - {"name", "pattern", "type"} or step.get("type", "tool") != "tool":
-            return None
-        name = step.get("name") or step.get("pattern")
-    if not isinstance(name, str) or set(name) & set("*?"):
-        return None
-    return name or None
-
-
-def _names(steps: Sequence[Any]) -> list[str] | None:
+def _tools(steps: Any) -> list[str] | None:
     """Return the tools that matchers name; None if there are none or a matcher is for several tools."""
-    names = []
-    for step in steps:
-        name = _name(step)
-        if name is None:
+    names = list[str]()
+    for step in in_list(steps):
+        name = step
+        if isinstance(step, Mapping):
+            if step.keys() - {"name", "pattern", "type", "min"} or step.get("type", "tool") != "tool":
+                return None
+            if step.get("min", 1) != 1:
+                return None
+            name = step.get("name") or step.get("pattern")
+        if not isinstance(name, str) or not name or set(name) & set("*?"):
             return None
         names.append(name)
     return names or None
 
 
-def _no_tool_used(checks: Checks, value: Any, _: Any) -> bool:
-    if isinstance(value, Mapping):
-        value = {key: held for key, held in value.items() if (key, held) not in (("min", 1), ("max", None))}
-    known = _names(in_list(value))
-    if known is None:
-        return False
-    checks.forbidden += known
-    return True
-
-
 def _tool_used(checks: Checks, value: Any, _: Any) -> bool:
-    least, most = 1, None
-    if isinstance(value, Mapping):
-        least, most = value.get("min", 1), value.get("max")
-        value = {key: held for key, held in value.items() if key not in ("min", "max")}
-    known = _names(in_list(value))
-    if known is None:
+    """Expect tools, in any order, with any arguments; False if a stated sequence lacks one of them."""
+    names = _tools(value)
+    if names is None:
         return False
-    if most == 0 and least in (0, 1):
-        checks.forbidden += known
-        return True
-    if most is not None or isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= 100:
-        return False
-    return _expect(checks, known * least)
-
-
-def _expect(checks: Checks, names: Sequence[str]) -> bool:
-    """Expect these tools, in any order, with any arguments; False if a stated sequence lacks one of them."""
-    missing = []
-    for name in dict.fromkeys(names):
-        for _ in range(names.count(name) - _count(checks.calls, name)):
-            missing.append(ToolCall(name, any_args=True))
+    known = {call.name for call in checks.calls}
+    missing = [ToolCall(name, any_args=True) for name in _once(names) if name not in known]
     if missing and checks.match_type != "ANY_ORDER":
         return False
     checks.calls += missing
     return True
 
 
-def _count(calls: Sequence[ToolCall], name: str) -> int:
-    return sum(call.name == name for call in calls)
-
-
 def _sequence(checks: Checks, value: Any, _: Any) -> bool:
+    """Expect tools in this order; those expected before must be among them, each once if its arguments are known."""
     mode, steps = "in_order", value
     if isinstance(value, Mapping):
         mode, steps = value.get("mode", "in_order"), value.get("steps")
-    known = _names(as_list(steps))
-    if known is None or mode not in ("in_order", "exact") or checks.match_type != "ANY_ORDER":
+    names = _tools(as_list(steps))
+    if names is None or mode not in ("in_order", "exact") or checks.match_type != "ANY_ORDER":
         return False
-    held = {}
+    before = {call.name: call for call in checks.calls}
     for call in checks.calls:
-        if _count(checks.calls, call.name) > known.count(call.name):
+        if call.name not in names or (not call.any_args and names.count(call.name) > 1) or before[call.name] != call:
             return False
-        if not call.any_args:
-            held[call.name] = call
-    if any(known.count(name) > 1 for name in held):
-        return False
-    checks.calls = [held.get(name, ToolCall(name, any_args=True)) for name in known]
-    checks.match_type = "IN_ORDER"
-    if mode == "exact":
-        checks.match_type = "EXACT"
+    checks.calls = [before.get(name, ToolCall(name, any_args=True)) for name in names]
+    checks.match_type = {"in_order": "IN_ORDER", "exact": "EXACT"}[mode]
     return True
 
 
@@ -394,12 +337,13 @@ def _arguments(checks: Checks, value: Any, _: Any) -> bool:
     if not isinstance(value, Mapping) or value.keys() - _ARGUMENT_KEYS:
         return False
     args, mode = value.get("args", value.get("arguments")), value.get("mode", "partial")
-    name = _name({key: held for key, held in value.items() if key in ("name", "pattern", "type")})
+    names = _tools({key: held for key, held in value.items() if key in ("name", "pattern", "type")})
     rule = {"partial": "subset", "exact": "exact"}.get(as_text(mode))
-    if name is None or rule is None or not isinstance(args, Mapping) or checks.arguments.get(name, rule) != rule:
+    if names is None or rule is None or not isinstance(args, Mapping):
         return False
+    (name,) = names
     bare, call = ToolCall(name, any_args=True), ToolCall(name, dict(args))
-    if checks.match_type != "ANY_ORDER" and (bare not in checks.calls or _count(checks.calls, name) > 1):
+    if checks.arguments.get(name, rule) != rule or (checks.match_type != "ANY_ORDER" and checks.calls.count(bare) != 1):
         return False
     if bare in checks.calls:
         checks.calls[checks.calls.index(bare)] = call
@@ -420,16 +364,16 @@ _KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any]], bool]] = {
     "icontains": partial(_look_for, ignore_case=True),
     "contains-all": partial(_look_for, read=_several),
     "icontains-all": partial(_look_for, read=_several, ignore_case=True),
-    "contains-any": _look_for_any,
-    "icontains-any": partial(_look_for_any, ignore_case=True),
-    "not-contains": partial(_look_for, criterion=NOT_CONTAINS),
-    "not-icontains": partial(_look_for, criterion=NOT_CONTAINS, ignore_case=True),
-    "not-contains-any": partial(_look_for, criterion=NOT_CONTAINS, read=_several),
-    "not-icontains-any": partial(_look_for, criterion=NOT_CONTAINS, read=_several, ignore_case=True),
-    "starts-with": partial(_pattern, make=patterns.start),
-    "not-starts-with": partial(_pattern, make=patterns.start, inverse=True),
-    "regex": partial(_pattern, make=patterns.from_javascript),
-    "not-regex": partial(_pattern, make=patterns.from_javascript, inverse=True),
+    "contains-any": partial(_anywhere, read=_any),
+    "icontains-any": partial(_anywhere, read=partial(_any, ignore_case=True)),
+    "not-contains": _absent,
+    "not-icontains": partial(_absent, ignore_case=True),
+    "not-contains-any": partial(_absent, read=_several),
+    "not-icontains-any": partial(_absent, read=_several, ignore_case=True),
+    "starts-with": partial(_anywhere, read=partial(_made, make=patterns.start)),
+    "not-starts-with": partial(_nowhere, read=partial(_made, make=patterns.start)),
+    "regex": partial(_anywhere, read=partial(_made, make=patterns.from_javascript)),
+    "not-regex": partial(_nowhere, read=partial(_made, make=patterns.from_javascript)),
     "equals": _equals,
     "not-equals": partial(_equals, inverse=True),
     "is-json": _is_json,
@@ -440,7 +384,7 @@ _KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any]], bool]] = {
     "factuality": _facts,
     "model-graded-factuality": _facts,
     "trajectory:tool-used": _tool_used,
-    "not-trajectory:tool-used": _no_tool_used,
+    "not-trajectory:tool-used": partial(_look_for, criterion=FORBIDDEN, read=_tools),
     "trajectory:tool-sequence": _sequence,
     "trajectory:tool-args-match": _arguments,
     "trajectory:step-count": _steps,
@@ -450,19 +394,18 @@ _KINDS: Mapping[str, Callable[[Checks, Any, Mapping[str, Any]], bool]] = {
 
 _SCRIPTS = {"javascript": "javascript", "fn": "javascript", "eval": "javascript", "python": "python"}
 _LISTS = ("contains-all", "contains-any", "icontains-all", "icontains-any")
-_WITH_THRESHOLD = {"latency", "cost", "levenshtein", "similar", "starts-with", "rouge-n", "perplexity", "classifier"}
 OTHERS = ("is-refusal", "contains-json", "is-sql", "contains-sql", "is-xml", "contains-xml", "is-html", "contains-html",
           "moderation", "guardrails", "webhook", "bleu", "gleu", "meteor", "word-count", "finish-reason", "ruby", "pi",
           "answer-relevance", "context-recall", "context-relevance", "context-faithfulness", "perplexity-score",
           "tool-call-f1", "skill-used", "g-eval", "search-rubric", "agent-rubric", "conversation-relevance",
           "is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call", "similar:cosine",
           "similar:dot", "similar:euclidean", "trace-error-spans", "trace-span-count",
-          "trace-span-duration")  # fmt: skip
+          "trace-span-duration", "levenshtein", "similar", "rouge-n", "perplexity", "classifier")  # fmt: skip
 """promptfoo's types without a counterpart, which a CSV text may name."""
 
 
 _BARE = {kind.removeprefix("not-") for kind in _KINDS}
-_TYPES = "|".join(sorted(map(re.escape, {*_BARE, *OTHERS, *_WITH_THRESHOLD}), key=len, reverse=True))
+_TYPES = "|".join(sorted(map(re.escape, {*_BARE, *OTHERS}), key=len, reverse=True))
 _FROM_TEXT = re.compile(rf"(not-)?({_TYPES})(?:\((\d+(?:\.\d+)?)\))?(?::([\s\S]*))?")
 
 
@@ -490,6 +433,4 @@ def from_text(text: str) -> dict[str, Any]:
             made["value"] = _several(value) or value
     if threshold is not None:
         made["threshold"] = float(threshold)
-    elif kind in _WITH_THRESHOLD:
-        made["threshold"] = 0.75
     return made

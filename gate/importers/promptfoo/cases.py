@@ -16,14 +16,14 @@ from gate.formats.shapes import as_mapping, as_text
 from gate.importers.promptfoo.assertions import Checks, NotPromptfooError
 from gate.importers.promptfoo.files import SCHEME, Folder
 from gate.importers.promptfoo.templates import TemplateError
-from gate.model import Case, Location, Turn
+from gate.model import Case, Location
 from gate.security.limits import shorten
 from gate.suites.base import Loss
 
 MAX_NAME = 80
 """Most characters of a case's id that is made from the user's text."""
 TEST_KEYS = {"description", "vars", "assert", "threshold", "options", "metadata", "provider", "providers", "prompts",
-             "providerOutput", "assertScoringFunction"}  # fmt: skip
+             "providerOutput", "assertScoringFunction", "__metric"}  # fmt: skip
 _QUIET = {"disableVarExpansion", "disableConversationVar", "disableDefaultAsserts", "prefix", "suffix"}
 """Options that are supported or have no effect here."""
 _REWRITTEN = "rewrites the answer before it is checked"
@@ -78,7 +78,7 @@ def make(
         metadata = {**metadata, "vars": dict(variables)}
     case = Case(
         _id(as_text(test.get("description")) or said, label),
-        (Turn(said, checks.tools, checks.expected),),
+        (replace(checks.expected, user=said),),
         metadata=metadata,
         options=checks.options(),
         thresholds=dict(checks.thresholds),
@@ -101,7 +101,7 @@ def _content(case: Case, variables: Mapping[str, Any], label: str) -> dict[str, 
 
 def _unread_parts(raw: Mapping[str, Any], options: Mapping[str, Any]) -> list[Loss]:
     found = [Loss("", key) for key in raw if key not in TEST_KEYS]
-    for key in ("provider", "providers", "providerOutput"):
+    for key in ("provider", "providers", "providerOutput", "__metric"):
         if raw.get(key) not in (None, [], ""):
             found.append(Loss("", key, check=False))
     if raw.get("assertScoringFunction"):

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from gate.formats.positions import Key
+from gate.formats.reading import carried
 from gate.formats.shapes import as_mapping, in_list, mappings_in
 from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
 from gate.importers.promptfoo.cases import (
@@ -31,8 +32,6 @@ from gate.suites.base import Contents, Document, Loss
 MAX_CASES = 100_000
 MAX_DEPTH = 10
 """Deepest nesting of assertion sets in which templates are inserted."""
-_SAID = {"providers", "targets", "evaluateOptions", "commandLineOptions", "derivedMetrics", "env", "tracing"}
-"""Keys that check nothing; they are reported as losses."""
 _SEPARATOR = "\n---\n"
 
 
@@ -53,14 +52,11 @@ class _Configuration:
         self._made = list[Made]()
 
     def read(self) -> Contents:
-        for key in self._data:
-            if key in _SAID and self._data[key]:
-                self._losses.append(Loss("", key, check=False))
+        if carried(self._data.get("scenarios")):
+            self._losses.append(Loss("", "scenarios (write each of their tests under tests)"))
         default = self._default()
         prompts = self._prompts()
         for keys, raw in self._tests():
-            self._add(keys, raw, default, prompts)
-        for keys, raw in self._scenarios():
             self._add(keys, raw, default, prompts)
         made = with_unique_ids(distinct(self._made))
         if len(made) < len(self._made):
@@ -73,13 +69,7 @@ class _Configuration:
     def _prompts(self) -> list[Prompt]:
         listed = self._data.get("prompts", ["{{prompt}}"])
         found = list[Prompt]()
-        if isinstance(listed, Mapping):
-            listed = [{"id": key, "label": label} for key, label in listed.items()]
-        if isinstance(listed, str):
-            listed = [listed]
-        elif not isinstance(listed, list):
-            listed = [None]
-        for one in listed:
+        for one in in_list(listed):
             try:
                 found += self._prompt(one)
             except NotReadError as error:
@@ -132,26 +122,22 @@ class _Configuration:
         return found
 
     def _tests(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
-        given = self._data.get("tests")
-        if given is None and "scenarios" in self._data:
-            return
-        if given is None:
-            given = [{}]
-        yield from self._listed(given, ("tests",))
-
-    def _listed(self, given: Any, keys: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
         """Yield tests, inline or from files, with the keys that lead to them."""
+        given = self._data.get("tests")
+        if given is None:
+            given = [] if "scenarios" in self._data else [{}]
         for index, one in enumerate(in_list(given)):
-            here, named = keys, one
+            keys: tuple[Key, ...] = ("tests",)
             if isinstance(given, list):
-                here = (*keys, index)
+                keys = ("tests", index)
+            named = one
             if isinstance(one, Mapping) and "vars" not in one:
                 named = one.get("path")
             if isinstance(named, str):
                 for test in self._from_file(named):
-                    yield here, test
+                    yield keys, test
             elif isinstance(one, Mapping):
-                yield here, dict(one)
+                yield keys, dict(one)
             else:
                 raise NotPromptfooError("tests: expected mappings or names of files")
 
@@ -176,28 +162,6 @@ class _Configuration:
         if reference.endswith(".csv"):
             return list(map(_from_row, held))
         return list(map(dict, held))
-
-    def _scenarios(self) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
-        """Yield each set of data combined with each test of its scenario."""
-        for index, one in enumerate(in_list(self._data.get("scenarios") or [])):
-            keys: tuple[Key, ...] = ("scenarios", index)
-            if isinstance(one, str):
-                scenarios = self._from_file(one)
-            else:
-                scenarios = [mapping(one, "scenarios")]
-            for scenario in scenarios:
-                for key in scenario:
-                    if key not in ("config", "tests", "description"):
-                        self._losses.append(Loss("", f"scenarios.{key}"))
-                data = [held for _, held in self._listed(scenario.get("config") or [{}], keys)]
-                tests = [held for _, held in self._listed(scenario.get("tests") or [{}], keys)]
-                if len(data) * len(tests) > MAX_CASES:
-                    raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
-                for first, second in product(data, tests):
-                    try:
-                        yield keys, self._over(first, second)
-                    except NotReadError as error:
-                        self._losses.append(Loss("", f"a test of {keys[0]}: {error}"))
 
     def _over(self, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
         """Return a test with inherited values: the assertions of both, otherwise the test's values first."""
@@ -356,33 +320,24 @@ def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the test in a row of a CSV file: columns such as ``__expected``, and variables."""
+    """Return the test in a row of a CSV file: variables, and columns such as ``__expected``."""
     test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}, "metadata": {}}
     for key, value in row.items():
         text = value or ""
-        if key.startswith("__expected"):
-            if text.strip():
-                test["assert"].append(from_text(text.strip()))
+        if not key.startswith("__"):
+            test["vars"][key] = text
+        elif not text.strip():
+            continue
+        elif key.startswith("__expected"):
+            test["assert"].append(from_text(text.strip()))
         elif key in ("__prefix", "__suffix"):
             test["options"][key[2:]] = text
         elif key in ("__description", "__threshold", "__providerOutput"):
-            if text.strip():
-                test[key[2:]] = text
+            test[key[2:]] = text
         elif key.startswith("__metadata:"):
-            name = key.removeprefix("__metadata:")
-            if text and name.endswith("[]"):
-                test["metadata"][name.removesuffix("[]")] = [part.strip() for part in text.split(",")]
-            elif text:
-                test["metadata"][name] = text
-        elif key == "__metric":
-            test["metric"] = text
-        elif key.startswith("__"):
-            test[key] = text
+            test["metadata"][key.removeprefix("__metadata:")] = text
         else:
-            test["vars"][key] = text
-    metric = test.pop("metric", "")
-    if metric:
-        test["assert"] = [{**one, "metric": metric} for one in test["assert"]]
+            test[key] = text
     return test
 
 

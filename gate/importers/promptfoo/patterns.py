@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 _SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 r"""The meaning of ``\s`` in JavaScript."""
-_ANY = r"[^\n\r\u2028\u2029]"
-_GROUP = re.compile(r"\((?:\?(?::|=|!|<=|<!|<(?P<name>[A-Za-z_]\w*)>)|(?!\?))")
-_REFERENCE = re.compile(r"\\k<([A-Za-z_]\w*)>")
-_ESCAPE = re.compile(r"\\(?:[dDwWbBnrtvf0]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[1-9]|[^\w\s])")
-_COUNT = re.compile(r"(?:\d+(?:,\d*)?|,\d*)\}")
-_REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
-
-
-class _NotTranslated(Exception):  # noqa: N818 - never leaves this module
-    """A pattern has another meaning in Python, or is invalid in JavaScript."""
+_WRITTEN = {".": r"[^\n\r\u2028\u2029]", "$": r"\Z", r"\s": f"[{_SPACE}]", r"\S": f"[^{_SPACE}]", "[^]": r"[\s\S]"}
+"""Parts that mean something else in Python, each with its counterpart there."""
+_ESCAPE = r"\\(?:[dDwWbBnrtvf0]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[1-9]|[^\w\s])"
+_TOKEN = re.compile(
+    rf"(?P<repeat>(?:[*+?]|\{{\d+(?:,\d*)?\}})\??)"
+    r"|(?P<group>\((?:\?(?::|=|!|<=|<!|<(?P<name>[A-Za-z_]\w*)>)|(?!\?)))"
+    rf"|(?P<same>[.$]|\\[sS]|\[\^\])|(?P<reference>\\k<(?P<of>[A-Za-z_]\w*)>)|(?P<escape>{_ESCAPE})"
+    r"|\[(?P<not>\^?)(?P<members>(?:\\[\s\S]|[^\]\\])+)\]|(?P<char>[^\\(\[{]|\{(?!(?:\d+(?:,\d*)?|,\d*)\}))"
+)
+"""One part of a pattern. It matches nothing that is invalid in JavaScript, or not known to be equal in Python."""
+_MEMBER = re.compile(rf"(?P<space>\\s)|(?P<escape>(?!\\[B1-9]){_ESCAPE})|(?P<sign>[\[&~|])|(?P<char>[^\\])")
+_ASCII = re.compile(r"\\[dDwWbB]")
 
 
 def from_javascript(pattern: str) -> str | None:
@@ -26,11 +28,53 @@ def from_javascript(pattern: str) -> str | None:
     Differences are rewritten for Python: ``$`` is only the end of the text, ``.`` never matches a line end, ``\s`` is
     any space, and ``\d``, ``\w`` and ``\b`` are ASCII. Anything that is not known to be equivalent is refused.
     """
-    try:
-        found = _Translation(pattern).whole()
-    except _NotTranslated:
-        return None
-    return found if is_usable(found) else None
+    found, place, repeats, is_ascii = list[str](), 0, False, False
+    while place < len(pattern):
+        token = _TOKEN.match(pattern, place)
+        if token is None or (token["repeat"] and repeats):
+            return None  # a second repeat is possessive in Python, and an error in JavaScript
+        text = token[0]
+        if token["members"]:
+            members = _members(token["members"])
+            if members is None:
+                return None
+            text = f"[{token['not']}{members}]"
+        elif token["name"]:
+            text = f"(?P<{token['name']}>"
+        elif token["of"]:
+            text = f"(?P={token['of']})"
+        found.append(_WRITTEN.get(text, text))
+        is_ascii = is_ascii or _is_ascii(token)
+        place, repeats = token.end(), bool(token["repeat"])
+    whole = "".join(found)
+    if is_ascii:
+        whole = f"(?a:{whole})"
+    return whole if is_usable(whole) else None
+
+
+def _is_ascii(token: re.Match[str]) -> bool:
+    """True for an escape, also within a class of characters, whose meaning depends on the alphabet."""
+    escapes = [token[0]]
+    if token["members"]:
+        escapes = [member[0] for member in _MEMBER.finditer(token["members"])]
+    return any(map(_ASCII.fullmatch, escapes))
+
+
+def _members(text: str) -> str | None:
+    """Return the members of a class of characters for Python; None if one of them cannot be translated."""
+    found, place = list[str](), 0
+    while place < len(text):
+        member = _MEMBER.match(text, place)
+        if member is None:
+            return None
+        if member["space"]:
+            found.append(_SPACE)
+        elif member["sign"]:
+            found.append(f"\\{member[0]}")
+        else:
+            found.append(member[0])
+        place = member.end()
+    return "".join(found)
 
 
 def is_usable(pattern: str) -> bool:
@@ -41,102 +85,6 @@ def is_usable(pattern: str) -> bool:
             return re.compile(pattern).search("") is None
     except (re.error, OverflowError, RecursionError, Warning):
         return False
-
-
-class _Translation:
-    """A JavaScript pattern while it is translated, from left to right."""
-
-    def __init__(self, pattern: str) -> None:
-        self._rest = pattern
-        self._ascii = False
-
-    def whole(self) -> str:
-        """Return the whole pattern for Python. Raises `_NotTranslated`."""
-        found = list[str]()
-        while self._rest:
-            found.append(self._atom())
-            repeat = self._take(_REPEAT)
-            if repeat and _REPEAT.match(self._rest):
-                raise _NotTranslated  # a second one: possessive in Python, an error in JavaScript
-            found.append(repeat)
-        text = "".join(found)
-        if self._ascii:
-            return f"(?a:{text})"
-        return text
-
-    def _take(self, pattern: re.Pattern[str]) -> str:
-        match = pattern.match(self._rest)
-        if not match:
-            return ""
-        self._rest = self._rest[match.end() :]
-        return match[0]
-
-    def _atom(self) -> str:
-        char = self._rest[0]
-        if char == "\\":
-            return self._escape(inside=False)
-        if char == "[":
-            return self._set()
-        if char == "(":
-            match = _GROUP.match(self._rest)
-            if match is None:
-                raise _NotTranslated
-            self._take(_GROUP)
-            if match["name"]:
-                return f"(?P<{match['name']}>"
-            return match[0]
-        self._rest = self._rest[1:]
-        if char in "*+?" or (char == "{" and _COUNT.match(self._rest)):
-            raise _NotTranslated  # nothing to repeat, or no lower bound
-        return {".": _ANY, "$": r"\Z"}.get(char, char)
-
-    def _escape(self, *, inside: bool) -> str:
-        space = self._rest[:2]
-        if space in (r"\s", r"\S"):
-            if inside and space == r"\S":
-                raise _NotTranslated
-            self._rest = self._rest[2:]
-            if inside:
-                return _SPACE
-            if space == _NO_SPACE:
-                return f"[^{_SPACE}]"
-            return f"[{_SPACE}]"
-        reference = _REFERENCE.match(self._rest)
-        if reference:
-            self._take(_REFERENCE)
-            return f"(?P={reference[1]})"
-        found = self._take(_ESCAPE)
-        if not found or (inside and found in (r"\B", *_DIGITS)):
-            raise _NotTranslated
-        self._ascii = self._ascii or found[1] in "dDwWbB"
-        return found
-
-    def _set(self) -> str:
-        """Translate a character class."""
-        negated = self._rest.startswith("[^")
-        self._rest = self._rest[1 + negated :]
-        found = list[str]()
-        while not self._rest.startswith("]"):
-            if not self._rest:
-                raise _NotTranslated
-            if self._rest[0] == "\\":
-                found.append(self._escape(inside=True))
-                continue
-            char, self._rest = self._rest[0], self._rest[1:]
-            if char in "[&~|":
-                char = f"\\{char}"
-            found.append(char)
-        self._rest = self._rest[1:]
-        members = "".join(found)
-        if negated:
-            return f"[^{members}]" if members else r"[\s\S]"
-        if not members:
-            raise _NotTranslated
-        return f"[{members}]"
-
-
-_NO_SPACE = r"\S"
-_DIGITS = tuple(rf"\{digit}" for digit in range(1, 10))
 
 
 def whole(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from gate.formats import messages
 from gate.formats.messages import FormatError
 from gate.formats.reading import carried
-from gate.formats.shapes import as_list, as_mapping
+from gate.formats.shapes import as_list, as_mapping, mappings_in
 from gate.importers.promptfoo.assertions import NotPromptfooError
 from gate.importers.promptfoo.cases import (
     Made,
@@ -144,12 +144,23 @@ def _traced(trace: Row | None) -> tuple[tuple[ToolCall, ...], bool]:
     """Return the calls in a trace, and whether the trace would show all calls."""
     if trace is None:
         return (), False
-    from gate.traces import conversation_of  # slow to import: only when there are traces
-    from gate.traces.promptfoo import spans
+    from gate.traces import conversation_of, otlp  # slow to import: only when there are traces
 
-    turns = conversation_of(spans(carried(trace))).turns
+    spans = [otlp.span(raw) for raw in _spans(carried(trace))]
+    turns = conversation_of([span for span in spans if span is not None]).turns
     calls = tuple(chain.from_iterable([turn.invocation.tool_calls for turn in turns]))
     return calls, bool(turns) and all(turn.invocation.reports_calls for turn in turns)
+
+
+def _spans(trace: Row) -> Iterator[Row]:
+    """Yield the spans of a trace in OpenTelemetry's form; promptfoo writes their times in milliseconds."""
+    for raw in mappings_in(trace.get("spans")):
+        times = {}
+        for key in ("startTime", "endTime"):
+            if isinstance(raw.get(key), int | float):
+                times[f"{key}UnixNano"] = raw[key] * 1_000_000
+        status = raw.get("status", {"code": raw.get("statusCode"), "message": raw.get("statusMessage")})
+        yield {**raw, **times, "traceId": trace.get("traceId") or "trace", "status": status}
 
 
 def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:

@@ -50,10 +50,6 @@ LEVEL = 4
 """The compression level: a page takes half the time of level 6, and 5 % more space."""
 
 
-_Spent = tuple[float | None, int | None]
-"""Dollars and tokens."""
-
-
 class ShownCall(Struct, omit_defaults=True, gc=False):
     name: str
     args: Any = None
@@ -143,12 +139,6 @@ class CaseCollector:
         self._bytes = 0
         self.failing: dict[str, list[str]] = {}
         """Case → the criteria that failed in at least one of its trials."""
-        self.measured: dict[str, tuple[list[float], list[float]]] = {
-            "seconds": ([], []),
-            "usd": ([], []),
-            "tokens": ([], []),
-        }
-        """The values of each trial of the candidate and of the baseline."""
         self.pieces = Pieces()
         with _no_collection():
             for trial in trials.read():
@@ -180,9 +170,6 @@ class CaseCollector:
         held = self._of(trial.case_id)
         if held is None:
             return
-        spent = _spent(trial)
-        if trial.error is None and side != "beside":
-            self._count(trial.duration, spent, before=side == "before")
         outcome = passed(trial, held.case, self._criteria)
         kind = (side, outcome is not False)
         most = (SIDES if held.telling else QUIET)[side][kind[1]]
@@ -197,14 +184,9 @@ class CaseCollector:
             held.left[side] = held.left.get(side, 0) + 1
             return
         held.counts[kind] = shown + 1
-        line = shown_trial(trial, side, outcome, held.limits, held.users, spent)
+        line = shown_trial(trial, side, outcome, held.limits, held.users)
         self._bytes += len(line)
         held.trials.append(line)
-
-    def _count(self, duration: float | None, spent: _Spent, *, before: bool) -> None:
-        for values, value in zip(self.measured.values(), (duration, *spent), strict=True):
-            if value is not None:
-                values[before].append(value)
 
     def pack(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> None:
         """Pack all contents in pieces; the cases that come first in ``order`` get space first."""
@@ -280,11 +262,9 @@ class Pieces:
 # --- single trials --------------------------------------------------------------------------------
 
 
-def shown_trial(
-    trial: Trial, side: str, outcome: bool | None, limits: _Limits, users: list[str], spent: _Spent
-) -> bytes:
+def shown_trial(trial: Trial, side: str, outcome: bool | None, limits: _Limits, users: list[str]) -> bytes:
     """Return a trial for the page, as JSON. ``users`` has the messages of the case so far, and is extended."""
-    cost, tokens = spent
+    usage = trial.usage or Usage()
     for turn in trial.invocations[len(users) : MAX_TURNS]:
         users.append(cut(turn.user, MAX_TEXT))
     turns = [_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)]
@@ -296,8 +276,8 @@ def shown_trial(
         trial.number,
         outcome,
         seconds=trial.duration,
-        usd=cost,
-        tokens=tokens,
+        usd=usage.cost_usd,
+        tokens=usage.tokens,
         model=cut(_model(trial), 100),
         turns=tuple(turns),
         scores=scores,
@@ -316,12 +296,6 @@ def _model(trial: Trial) -> str:
         if turn.usage is not None:
             return turn.usage.model or ""
     return ""
-
-
-def _spent(trial: Trial) -> _Spent:
-    """Return the dollars and tokens of a trial; None if a turn does not report them."""
-    usage = trial.usage or Usage()
-    return usage.cost_usd, usage.tokens
 
 
 def _turn(turn: Invocation, user: str) -> ShownTurn:

@@ -20,16 +20,15 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from gate.security.escape import in_json, one_line, unicode_only
-from gate.security.escape import spaced as keep_spaces
-from gate.security.limits import MAX_ID_CHARS, cut
+from gate.security.escape import BREAK, in_json, one_line, unicode_only
 
+_TITLES = re.compile(r"<p><strong>([^<]*)</strong></p>")
+"""The titles of a comment's parts."""
 LIMIT = 500
 """Maximum number of characters in a value in a page."""
 _PIECES = re.compile(r"(?<=[_./:@\-])(?<!\d[./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
@@ -72,6 +71,35 @@ def render(
     )
 
 
+def of_markdown(title: str, text: str) -> str:
+    """Return the page of a report in Markdown whose text from outside is escaped."""
+    return render("written.html", title=title, text=from_markdown(text))
+
+
+def from_markdown(text: str) -> Markup:
+    """Return a report in Markdown, whose text from outside is escaped, as HTML in which figures stay whole.
+
+    Only hosts make links of plain text, so the zero-width spaces that keep them from it are dropped.
+    """
+    from markdown_it import MarkdownIt  # weight: most pages have a template
+
+    parser = MarkdownIt("commonmark").enable("table").disable(["image", "autolink"])
+    parser.add_render_rule("fence", _fence)
+    made = _TITLES.sub(r"<h2>\1</h2>", parser.render(text.replace(BREAK, "")))
+    return Markup(_FIGURES.sub(r'<span class="whole">\g<0></span>', made))  # noqa: S704 - the report has escaped it
+
+
+def _fence(_: Any, tokens: Sequence[Any], at: int, *__: Any) -> str:
+    """Return a fenced block; the lines of a difference have the colours of their sides."""
+    shown = []
+    for line in tokens[at].content.splitlines():
+        kind = ""
+        if tokens[at].info == "diff":
+            kind = {"-": "del", "+": "add", "@": "turn"}.get(line[:1], "")
+        shown.append(Markup('<span class="{}">{}</span>').format(kind, line))
+    return Markup('<pre class="diff">{}</pre>\n').format(Markup("\n").join(shown))
+
+
 def _blocks(values: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     return [(key, Markup(_json(value))) for key, value in values.items()]  # noqa: S704 - holds no "<"
 
@@ -102,7 +130,6 @@ def environment() -> Environment:
     )
     made.filters["breakable"] = breakable
     made.filters["prose"] = prose
-    made.filters["spaced"] = spaced
     return made
 
 
@@ -143,11 +170,6 @@ def prose(text: str, limit: int = 500) -> Markup:
     return Markup().join(made)
 
 
-def spaced(text: str) -> Markup:
-    """Return a part of a line, keeping the spaces at its ends."""
-    return Markup(keep_spaces(text, lambda one: str(escape(one_line(one, LIMIT)))))  # noqa: S704 - escaped
-
-
 def _pieces(text: str) -> Markup:
     return Markup("<wbr>").join(map(escape, _PIECES.split(text)))
 
@@ -168,8 +190,3 @@ def encoded(value: Any) -> bytes:
 def _json(value: Any) -> str:
     """Return JSON that is safe inside a script element: it can open no tag and has no control characters."""
     return in_json(encoded(value).decode().replace("<", "\\u003c"))
-
-
-def link(key: str, value: str) -> Markup:
-    """Return a link within the page, such as ``#case=refund%20late``, for its scripts. Names are cut as in the data."""
-    return Markup(f"#{key}={quote(cut(value, MAX_ID_CHARS).encode('utf-8', 'replace'), safe='')}")  # noqa: S704 - percent-encoded

@@ -7,9 +7,7 @@ Shapes have classes, never colours: ``now`` and ``before`` for the two sides, ``
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -84,53 +82,3 @@ def intervals(
 def _bar(axis: Axis, kind: str, side: Estimate, y: int) -> Markup:
     bar = Markup('<line class="{0}" x1="{1}" x2="{2}" y1="{4}" y2="{4}"/><circle class="{0}" cx="{3}" cy="{4}" r="5"/>')
     return bar.format(kind, axis.at(side.low), axis.at(side.high), axis.at(side.value), y)
-
-
-def movement(before: float | None, now: float | None, axis: Axis, name: str) -> Markup:
-    """Draw the movement of a figure from its earlier to its present value."""
-    parts = [
-        Markup('<svg class="plot movement" role="img" aria-label="{}" height="18">').format(name),
-        Markup('<line class="axis" x1="0" x2="100%" y1="9" y2="9"/>'),
-    ]
-    if before is not None and now is not None:
-        line = Markup('<line class="way {}" x1="{}" x2="{}" y1="9" y2="9"/>')
-        parts.append(line.format("down" if now < before else "up", axis.at(before), axis.at(now)))
-    for kind, value in (("before", before), ("now", now)):
-        if value is not None:
-            parts.append(Markup('<circle class="{}" cx="{}" cy="9" r="4.5"/>').format(kind, axis.at(value)))
-    return _EMPTY.join([*parts, Markup("</svg>")])
-
-
-BINS = 36
-
-
-def histogram(now: Sequence[float], before: Sequence[float], axis: Axis, name: str) -> Markup:
-    """Draw the share of each measured value: the candidate upwards, the baseline downwards.
-
-    Both are sorted in ascending order.
-    """
-    height, half = 96, 46
-    parts = [Markup('<svg class="plot histogram" role="img" aria-label="{}" height="{}">').format(name, height)]
-    sides = {"now": _shares(now, axis), "before": _shares(before, axis)}
-    most = max([0.0, *sides["now"], *sides["before"]]) or 1.0
-    width = 100 / BINS
-    for kind, shares in sides.items():
-        for number, share in enumerate(shares):
-            size = round(half * share / most, 1)
-            if share > 0:
-                top = round(48 - max(size, 1.0), 1) if kind == "now" else 48
-                shape = Markup('<rect class="{}" x="{}%" width="{}%" y="{}" height="{}"/>')
-                parts.append(shape.format(kind, round(number * width, 2), round(width - 0.4, 2), top, max(size, 1.0)))
-    parts.append(Markup('<line class="axis" x1="0" x2="100%" y1="48" y2="48"/>'))
-    return _EMPTY.join([*parts, Markup("</svg>")])
-
-
-def _shares(ordered: Sequence[float], axis: Axis) -> list[float]:
-    """Return the shares of the bins; the first and the last also contain the values outside the axis."""
-    if not ordered:
-        return []
-    size, ends = axis.high - axis.low, [0]
-    for at in range(1, BINS):
-        edge = axis.low + size * at / BINS if size > 0 else math.inf
-        ends.append(bisect_left(ordered, edge))
-    return [(high - low) / len(ordered) for low, high in pairwise([*ends, len(ordered)])]

@@ -1,7 +1,7 @@
-"""The HTML report: the verdict, the most important cases, and every case with its conversations.
+"""The HTML report: the verdict, the criteria with drawings, the comment's text, and every case with its conversations.
 
 This module chooses the contents; ``templates/report.html`` lays them out, and ``templates/report.js`` shows the table
-of cases and their details. Without scripts, the page has the verdict, the criteria and the failing cases.
+of cases and their details. Without scripts, the page has everything but that table.
 """
 
 from __future__ import annotations
@@ -24,29 +24,22 @@ from gate.model import (
     SuiteResult,
 )
 from gate.reports import labels, replayed
-from gate.reports.cases import distinct, improvement, passes_less, status, tally
+from gate.reports.cases import distinct, passes_less, status
 from gate.reports.formatting import FINEST, count, figure, figures, margin, same_cases, sample, seconds
 from gate.reports.html import page
 from gate.reports.html.contents import CaseCollector
-from gate.reports.html.measured import distributions
 from gate.reports.html.plots import axis_of, intervals
-from gate.reports.html.tags import by_tag
 from gate.reports.labels import CASE_TONES, TONES, VERDICTS
+from gate.reports.markdown import sections
 from gate.reports.rows import Figure, RowView
-from gate.reports.trajectory_diff import differences
 from gate.reports.trials import SuiteTrials
 from gate.reports.view import View, views_of
-from gate.security.escape import html, one_line
+from gate.security.escape import one_line
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
 _MANY = 200
-_FEW = 5
-_FIRST = 8
-"""Maximum number of cases above the table; without scripts, up to `_MANY` are shown."""
 _SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
 _TONE_ORDER = ("bad", "warn", "shaky", "mute", "good")
-_LOG = 3_000
-"""Maximum number of characters in an agent's log above the table."""
 _TEXT = 160
 """Maximum number of characters in a case's first reason in the table."""
 
@@ -63,7 +56,7 @@ def render(result: Result, trials: Sequence[SuiteTrials] = (), *, label: str = "
             contents = _contents(view, trials[number - 1])
             for at, piece in enumerate(contents.pieces.done):
                 pieces[f"piece-{number}-{at}"] = piece
-        suites.append(_suite(view, number, contents))
+        suites.append(_suite(view, result, number, contents))
         rows[f"cases-{number}"] = _rows(view, contents)
     tone = page.tone_of(TONES[result.verdict])
     return page.render(
@@ -78,40 +71,36 @@ def render(result: Result, trials: Sequence[SuiteTrials] = (), *, label: str = "
         tone=tone,
         sign=_SIGNS[tone],
         suites=suites,
-        first=_FIRST,
-        most=_MANY,
         label=label,
-        command=labels.command_lines(result.command),
         ends=labels.end_line(result, result.verdict),
         problems=result.problems,
     )
 
 
-def _suite(view: View, number: int, contents: CaseCollector | None) -> Mapping[str, Any]:
+def _suite(view: View, result: Result, number: int, contents: CaseCollector | None) -> Mapping[str, Any]:
     suite = view.suite
     tone = page.tone_of(TONES[suite.verdict])
-    measured: list[Mapping[str, Any]] = []
-    if contents is not None:
-        measured = distributions(contents.measured)
+    parts = sections(view, result)
     return {
         "view": view,
         "number": number,
         "tone": tone,
         "sign": _SIGNS[tone],
         "measured": _measured(suite),
-        "fell": _fell(view),
         "tiles": _tiles(view),
         "statuses": _statuses(suite),
         "criteria": [_criterion(row) for row in view.rows[:_MANY]],
-        "further": [one.line for one in view.further],
-        "worse": [_case(case) for case in view.worse[:_MANY]],
-        "failing": [_case(case) for case in view.failing[:_MANY]],
-        "improved": [_improved(case, suite) for case in view.improved[:_MANY]],
-        "groups": by_tag(suite),
-        "distributions": measured,
-        "facts": _facts(view),
+        "shown": _written(parts, "cases", "evidence", "more", "failing", "answers", "better"),
+        "tags": _written(parts, "tags"),
+        "notes": _written(parts, "warnings", "further", "rules"),
+        "about": _written(parts, "story", "facts"),
         "omitted": _omitted(contents),
     }
+
+
+def _written(parts: Mapping[str, str], *names: str) -> Markup:
+    """Return these parts of the comment as HTML."""
+    return page.from_markdown("\n\n".join([parts[name] for name in names if parts.get(name)]))
 
 
 def _measured(suite: SuiteResult) -> Mapping[str, str]:
@@ -121,18 +110,6 @@ def _measured(suite: SuiteResult) -> Mapping[str, str]:
         "subject": shorten(suite.subject, 100),
         "commit": labels.commit_line(suite, 8),
     }
-
-
-def _fell(view: View) -> Mapping[str, Any]:
-    """Return the cases whose score fell most, if a criterion got worse and no case broke, and one changed answer."""
-    if view.worse or not view.table.lines:
-        return {"lines": []}
-    lines = []
-    for case, before, now in view.table.lines:
-        lines.append((case.id, page.link("case", case.id), before, now))
-    first, turns = view.evidence
-    assert first is not None  # the table has a case
-    return {"lines": lines, "more": view.table.more, "id": first.id, "turns": turns}
 
 
 def _contents(view: View, trials: SuiteTrials) -> CaseCollector:
@@ -192,15 +169,6 @@ def _statuses(suite: SuiteResult) -> list[tuple[str, str, int, float, float]]:
         found.append((word, _TONE_ORDER[place], number, round(start, 3), round(width, 3)))
         start += width
     return found
-
-
-def _facts(view: View) -> Mapping[str, str]:
-    others = ("Cases", "Trend", "Commit", "Seed")
-    facts = {name: said for name, said in view.facts.items() if name not in others}
-    facts["Time per tool"] = "; ".join(f"{name} {said}" for name, said in view.tool_times[:_FEW])
-    facts["Commit"] = shorten(labels.commit_line(view.suite, 40), 80)
-    facts["Seed"] = view.facts["Seed"]
-    return facts
 
 
 # --- criteria -------------------------------------------------------------------------------------
@@ -298,28 +266,6 @@ def _tone(case: CaseResult) -> str:
     if tone == "good" and not is_plain:
         return "warn"
     return tone
-
-
-def _case(case: CaseResult) -> Mapping[str, Any]:
-    reasons = list(distinct(case.reasons)[:10])
-    told = replayed.of_case(case)
-    if told:
-        reasons.append(told)
-    return {
-        "id": case.id,
-        "link": page.link("case", case.id),
-        "tone": _tone(case),
-        "status": status(case),
-        "tally": tally(case),
-        "place": str(case.location or ""),
-        "reasons": reasons,
-        "turns": differences(case),
-        "log": Markup(html(cut(case.log, _LOG))),  # noqa: S704 - escaped, lines kept
-    }
-
-
-def _improved(case: CaseResult, suite: SuiteResult) -> Mapping[str, Any]:
-    return {"id": case.id, "link": page.link("case", case.id), "said": improvement(case, suite)}
 
 
 def _rows(view: View, contents: CaseCollector | None) -> Mapping[str, Any]:

@@ -7,46 +7,47 @@ states what it omits; the JSON next to it has everything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from gate import __version__
 from gate.decision.outcomes import PASS_RATE
-from gate.histories.cases import CaseHistory
 from gate.histories.runs import SPENT
-from gate.histories.trends import Histories, PastRun, Series, SuiteHistory, Version, VersionValue
-from gate.model import Estimate, Scale
+from gate.histories.trends import Histories, PastRun, Series, SuiteHistory
 from gate.records.keys import suite_key
 from gate.reports.badge import badge, endpoint, look_of
-from gate.reports.formatting import count, figure, interval, threshold
+from gate.reports.formatting import count, figure, threshold
 from gate.reports.history import (
-    SHORT,
+    SERIES_HEAD,
+    cases_table,
     commit_of,
     day,
-    deviation_figure,
     found_in,
-    how_it_moved,
     label_of,
+    lowest_tags,
     newest_figure,
     overview,
     pass_rate_of,
-    pass_rates,
+    runs_table,
+    series_row,
     spread_figure,
     subject,
     times_of,
     trend_line,
-    version_start,
+    versions_table,
 )
 from gate.reports.history_json import render as history_json
-from gate.reports.html.page import render, tone_of
-from gate.reports.html.timeline import MOST_POINTS, place_of, strip, timeline
+from gate.reports.html.page import breakable, render, tone_of
+from gate.reports.html.timeline import MOST_POINTS, place_of, timeline
 from gate.security.escape import one_line
 
 MOST_CASES = 1_000
 MOST_RUNS = 200
 MOST_VERSIONS = 40
+MOST_SCORED = 5
+"""Number of criteria by which versions are listed."""
 MOST_TAGS_SHOWN = 6
 MOST_FOUND = 12
 MOST_LEFT_OUT = 50
@@ -187,10 +188,6 @@ def _page(suite: SuiteHistory, commits: str, foot: str) -> str:
             spent.append(_tile(one, suite))
         elif one is not lead:
             criteria.append(_tile(one, suite))
-    times, rates = times_of(suite.runs), pass_rates(suite)
-    runs = []
-    for number in range(len(suite.runs))[::-1][:MOST_RUNS]:
-        runs.append(_run(suite.runs[number], times[number], rates.get(number, "–"), commits))
     return render(
         "site_suite.html",
         title=f"{one_line(suite.suite_id, 80)} over time",
@@ -201,144 +198,66 @@ def _page(suite: SuiteHistory, commits: str, foot: str) -> str:
         judged=f"; newest run {day(suite.runs[-1].created)}",
         overview=overview(suite),
         lead=lead_tile,
-        legend=_legend(suite),
         found=found_in(suite)[:MOST_FOUND],
         criteria=criteria,
         spent=spent,
-        tags=_tags(suite),
-        tags_lede="The pass rate of the cases with a tag, the lowest first.",
-        **_versions(suite),
-        **_cases(suite),
-        runs=runs,
-        runs_lede=_bound(len(suite.runs), len(runs), "run", "the newest"),
+        tables=[_tags(suite), _versions(suite), _cases(suite), _runs(suite, commits)],
         foot=foot,
     )
 
 
-LEGEND = {
-    "limit": "threshold",
-    "worse": "moved for the worse, with the interval of when",
-    "better": "moved for the better",
-    "ahead": "early warning",
-    "past": "measured in another way, not compared",
-}
-"""The elements of a drawing besides line and interval."""
+def _table(key: str, title: str, lede: str, rows: Sequence[Sequence[str]]) -> Mapping[str, Any]:
+    """Return a table for the page; its head is the first row, and only `Markup` is not escaped."""
+    head, *others = rows
+    shown = []
+    for row in others:
+        shown.append([cell if isinstance(cell, Markup) else breakable(cell) for cell in row])
+    return {"key": key, "title": title, "lede": lede, "head": head, "rows": shown}
 
 
-def _legend(suite: SuiteHistory) -> list[Mapping[str, str]]:
-    """Return the elements of this suite's drawings besides line and interval."""
-    drawn = suite.whole
-    there = set()
-    for one in drawn:
-        if one.criterion.threshold is not None:
-            there.add("limit")
-        for move in one.moves:
-            there.add("worse" if one.criterion.direction.is_loss(move.change) else "better")
-        if one.ahead is not None:
-            there.add("ahead")
-        if len(one.stretches) > 1:
-            there.add("past")
-    return [{"kind": kind, "said": said} for kind, said in LEGEND.items() if kind in there]
-
-
-def _bound(all_of: int, shown: int, noun: str, which: str) -> str:
-    if shown == all_of:
+def _bound(all_of: int, most: int, noun: str, which: str) -> str:
+    if all_of <= most:
         return count(all_of, noun)
-    return f"{which} {shown:,} of {count(all_of, noun)}"
+    return f"{which} {most:,} of {count(all_of, noun)}"
 
 
-def _tags(suite: SuiteHistory) -> list[Mapping[str, Any]]:
-    found = sorted(suite.by_tag(PASS_RATE), key=lambda one: one.newest.estimate.value)
-    return [_tag(one, suite) for one in found]
-
-
-def _tag(one: Series, suite: SuiteHistory) -> Mapping[str, Any]:
-    moved = [f"{how_it_moved(move)} with {commit_of(suite.runs[move.run])}" for move in one.moves]
-    drawn = ""
-    if len(one.points) > 1:
-        drawn = _drawn(one, suite, height=36)
-    return {
-        "name": one.tag,
-        "newest": newest_figure(one),
-        "cases": one.newest.estimate.n,
-        "svg": drawn,
-        "average": figure(one.summary.average, one.criterion.scale),
-        "lowest": figure(one.summary.lowest, one.criterion.scale),
-        "highest": figure(one.summary.highest, one.criterion.scale),
-        "moved": "; ".join(moved),
-    }
+def _tags(suite: SuiteHistory) -> Mapping[str, Any]:
+    rows = [series_row(one.tag, one, suite) for one in lowest_tags(suite, PASS_RATE)]
+    return _table(
+        "tags", "By tag", "The pass rate of the cases with a tag, the lowest first.", [("tag", *SERIES_HEAD), *rows]
+    )
 
 
 def _versions(suite: SuiteHistory) -> Mapping[str, Any]:
-    followed = suite.whole[:5]
-    shown = suite.versions[::-1][:MOST_VERSIONS]
-    return {
-        "versions": [_version(one, suite, followed) for one in shown],
-        "version_names": [one.name for one in followed],
-        "versions_lede": f"{_bound(len(suite.versions), len(shown), 'version', 'the newest')}; "
-        "average, then the lowest to the highest score of a trial (of a case for pass rates), standard deviation and n",
-    }
-
-
-def _version(version: Version, suite: SuiteHistory, followed: Sequence[Series]) -> Mapping[str, Any]:
-    name, since = version_start(version, suite)
-    values = {value.name: value for value in version.values}
-    return {
-        "name": one_line(name, 80),
-        "since": since,
-        "runs": len(version.runs),
-        "cells": [_cell(values.get(one.name), one) for one in followed],
-    }
-
-
-def _cell(value: VersionValue | None, series: Series) -> Mapping[str, str]:
-    if value is None:
-        return {"value": "–", "rest": ""}
-    scale, estimate = series.criterion.scale, value.estimate
-    rest = f"{figure(value.least, scale)} to {figure(value.most, scale)}"
-    if estimate.sd is not None:
-        rest += f", sd {deviation_figure(estimate.sd, scale)}"
-    return {"value": figure(estimate.value, scale), "rest": f"{rest}, n = {estimate.trials:,}"}
+    known = _bound(len(suite.versions), MOST_VERSIONS, "version", "the newest")
+    lede = f"{known}; the average, the lowest to the highest score of a trial (of a case for pass rates)"
+    return _table("versions", "Versions of the agent", lede, versions_table(suite, MOST_VERSIONS, MOST_SCORED))
 
 
 def _cases(suite: SuiteHistory) -> Mapping[str, Any]:
-    """Return the cases, those with the lowest pass rate first."""
-    ordered = sorted(suite.cases, key=lambda case: (case.rate, case.id))
-    shown, tags = ordered[:MOST_CASES], suite.runs[-1].tags
+    """Return the cases, those with the lowest pass rate first, with their tags."""
+    ordered, tags = sorted(suite.cases, key=lambda case: (case.rate, case.id)), suite.runs[-1].tags
+    shown = ordered[:MOST_CASES]
+    head, *others = cases_table(shown)
+    rows: list[Sequence[str]] = [(*head, "tags")]
+    for case, row in zip(shown, others, strict=True):
+        rows.append((*row, ", ".join(sorted(tags.get(case.id, ()))[:MOST_TAGS_SHOWN])))
     flaky = sum(case.flaky for case in suite.cases)
-    return {
-        "cases": [_case(case, tags.get(case.id, ())) for case in shown],
-        "cases_lede": f"{_bound(len(ordered), len(shown), 'case', 'the lowest')}, {flaky:,} flaky; "
-        "reruns are counted, too",
-    }
+    lede = f"{_bound(len(ordered), MOST_CASES, 'case', 'the lowest')}, {flaky:,} flaky; reruns are counted, too"
+    return _table("cases", "Cases", lede, rows)
 
 
-def _case(case: CaseHistory, tags: Iterable[str]) -> Mapping[str, Any]:
-    name = f"{case.passed} of {count(case.trials, 'trial')} passed"
-    return {
-        "name": case.id,
-        "flaky": case.flaky,
-        "rate": figure(case.rate, Scale.BINARY),
-        "bounds": interval(Estimate(case.rate, case.low, case.high, 1), Scale.BINARY).partition(" % ")[2],
-        "trials": case.trials,
-        "svg": strip(case.by_record, name),
-        "tags": sorted(tags)[:MOST_TAGS_SHOWN],
-    }
-
-
-def _run(run: PastRun, time: str, rate: str, commits: str) -> Mapping[str, Any]:
-    return {
-        "time": time,
-        "commit": commit_of(run),
-        "subject": one_line(run.subject, 120),
-        "page": _page_of(run, commits),
-        "releases": run.releases[:3],
-        "look": _look(run),
-        "rate": rate,
-        "cases": f"{len(run.cases):,}",
-        "trials": f"{run.values.trials:,}",
-        "version": one_line(run.told or run.agent[:SHORT], 60) or "–",
-    }
+def _runs(suite: SuiteHistory, commits: str) -> Mapping[str, Any]:
+    """Return the runs, with links to their commits."""
+    head, *others = runs_table(suite, MOST_RUNS)
+    rows: list[Sequence[str]] = [head]
+    for run, (time, label, rate, _, version) in zip(reversed(suite.runs), others, strict=False):
+        verdict = Markup('<span class="pill {tone}">{said}</span>').format(**_look(run))
+        page = _page_of(run, commits)
+        if page:
+            label = Markup('<a href="{}">{}</a>').format(page, breakable(label))  # noqa: PLW2901
+        rows.append((time, label, rate, verdict, version))
+    return _table("runs", "Runs", _bound(len(suite.runs), MOST_RUNS, "run", "the newest"), rows)
 
 
 def _page_of(run: PastRun, commits: str) -> str:

@@ -148,27 +148,3 @@ def _hits(series: Series, place: Canvas, titles: Sequence[str]) -> Iterable[Mark
         if point.run >= place.first:
             left, right = max(0.0, place.x(point.run - 0.5)), min(WIDE, place.x(point.run + 0.5))
             yield shape.format(left, round(right - left, 1), TALL, title)
-
-
-MOST_CELLS = 60
-
-
-def strip(counts: Sequence[tuple[int, int]], name: str) -> Markup:
-    """Return a case's newest `MOST_CELLS` runs as cells, oldest first: passed, partly passed, failed, not run."""
-    shown = counts[-MOST_CELLS:]
-    kinds: dict[str, list[str]] = {"held": [], "part": [], "lost": []}
-    for at, (passed, trials) in enumerate(shown):
-        if not trials:
-            continue
-        kind = "part"
-        if passed == trials:
-            kind = "held"
-        elif passed == 0:
-            kind = "lost"
-        kinds[kind].append(f"M{at * 10}.5 0h9v10h-9z")
-    parts = []
-    for kind, cells in kinds.items():
-        if cells:
-            parts.append(Markup('<path class="{}" d="{}"/>').format(kind, "".join(cells)))
-    opening = Markup('<svg class="strip" role="img" aria-label="{}" viewBox="0 0 {} 10" preserveAspectRatio="none">')
-    return Markup("").join([opening.format(name, max(1, len(shown)) * 10), *parts, Markup("</svg>")])

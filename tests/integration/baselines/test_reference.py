@@ -14,7 +14,7 @@ from gate.baselines.reference import reference_to
 from gate.config.load import load_config
 from gate.errors import BaselineError, ConfigError
 from gate.model import CONFIRM, FULL, REPEAT, STORED, Criterion, ErrorKind, Scale, Score, Trial, TrialError
-from gate.pipeline.git_context import NO_DEFAULT_BRANCH, git_context
+from gate.pipeline.identity import NO_DEFAULT_BRANCH, git_context
 from gate.pipeline.references import ALL_BELOW, References, Search, find_references
 from gate.pipeline.store import store_of
 from gate.records import Footer, Header, PlannedCase, Record, read_record, write_record

@@ -205,3 +205,17 @@ def test_a_rejected_release_that_somebody_accepts_goes_out_when_its_job_is_run_a
     assert again.code == 0, again.log
     assert "wendy" in again.summary
     assert release(world, "v1.1.1", "bad").code == 0, "and is what the next is compared with"
+
+
+def test_the_label_accepts_no_loss_that_the_default_branch_had_before(world: World) -> None:
+    """Its reviewer saw what the change lost on top of a commit that was merged in spite of its own loss."""
+    assert world.push("good").code == 0
+    assert world.push("broken-6", before=world.tip, depth=0).code == 1
+    before = world.tip
+    sha = world.repository.commit("broken-12")
+    label(world, sha, days=2)
+    payload = {"ref": "refs/heads/main", "before": before, "after": sha, "deleted": False}
+    done = world.step("push", payload, "refs/heads/main", sha, depth=0)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
+    assert f"fell short at {before[:12]} already; accept that first: `gate baseline accept" in done.log
+    assert '"kind":"accepted"' not in ledger(world)

@@ -11,7 +11,7 @@ from gate.decision import Settings, exit_code
 from gate.decision.comparison import Comparison, Incomparable
 from gate.decision.gaps import edited_and_missing, too_many_gone
 from gate.errors import ExitCode
-from gate.model import Criterion, Direction, Scale, Score, Trial, Verdict
+from gate.model import Criterion, Direction, Invocation, Scale, Score, Trial, Usage, Verdict
 from gate.model.finding import Finding
 
 from .records import FORBIDDEN, RESPONSE, TRAJECTORY, cases, judge, once, stored, trial
@@ -63,6 +63,47 @@ def test_half_of_the_suite_removed_is_not_compared_until_somebody_accepts_it() -
     assert (result.is_acceptable, result.if_accepted) == (True, Verdict.PASS)
 
 
+@pytest.mark.parametrize(
+    ("now", "before", "gone"),
+    [
+        ("c", "wwwww", 12),
+        ("w", "wwwww", 0),
+        ("c", "ccccc", 0),  # an agent whose answers are meant to be short
+        ("c", "wwwwc", 0),
+        ("w", "ccccc", 0),
+    ],
+)
+def test_answers_that_are_cut_off_now_are_not_compared_with_whole_ones(now: str, before: str, gone: int) -> None:
+    suite = cases(12)
+
+    def answers(ends: str) -> list[Trial]:
+        found = []
+        for case in suite:
+            for n, end in enumerate(ends, start=1):
+                said = Invocation("?", usage=Usage(1, 1, cut_off=end == "c"))
+                found.append(replace(trial(case.id, n, trajectory=1.0), invocations=(said,)))
+        return found
+
+    result = judge(suite, [TRAJECTORY], answers(now), answers(before))
+    if not gone:
+        assert result.verdict is Verdict.PASS
+        return
+    assert (result.verdict, result.if_accepted) == (Verdict.NOT_COMPARED, Verdict.PASS)
+    (found,) = result.cause["gaps"]
+    assert (found["how"], len(found["cases"]), found["of"]) == ("cut_off", gone, len(suite))
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 3])
+def test_few_answers_that_are_cut_off_are_compared(cut: int) -> None:
+    suite = cases(6)
+    now = []
+    for number, case in enumerate(suite):
+        said = Invocation("?", usage=Usage(1, 1, cut_off=number < cut))
+        now.append(replace(trial(case.id, 1, trajectory=1.0), invocations=(said,)))
+    result = judge(suite, [TRAJECTORY], now, stored(suite, trajectory=1.0))
+    assert (result.verdict is Verdict.NOT_COMPARED) == (cut > 2), "chance explains two"
+
+
 @pytest.mark.parametrize(("emptied", "many"), [(1, False), (2, True)])
 def test_a_case_that_an_edit_leaves_without_a_check_is_gone(emptied: int, *, many: bool) -> None:
     suite = cases(6)
@@ -81,21 +122,36 @@ def test_a_case_that_an_edit_leaves_without_a_check_is_gone(emptied: int, *, man
 
 
 @pytest.mark.parametrize("kept", ["nothing", "contains"])
-def test_a_check_that_an_empty_answer_passes_does_not_stand_in_for_expectations(kept: str) -> None:
-    """Else the failing cases of a suite with `pii` turn green without their expected responses."""
+@pytest.mark.parametrize("lost", [1, 2])
+def test_no_other_check_makes_up_for_an_expectation_that_an_edit_takes_out(kept: str, lost: int) -> None:
+    """Else an agent that stops calling its tools turns green with their expectations, or with those on its answers."""
     suite, pii = cases(6), replace(TRAJECTORY, name="pii", metric="pii", absence=True)
     other = replace(TRAJECTORY, name="contains", metric="contains")
     silent = Score(None, reason="the case does not say what to check")
     edited = {TRAJECTORY.name: silent, "contains": silent, "pii": Score(1.0)}
     if kept != "nothing":
         edited[kept] = Score(1.0)
-    now = [replace(trial(case.id, 1), scores=edited) for case in suite[:2]]
-    now += once(suite[2:], trajectory=1.0, pii=1.0)
-    before = stored(suite, trajectory=1.0, pii=1.0)
+    now = [replace(trial(case.id, 1), scores=edited) for case in suite[:lost]]
+    now += once(suite[lost:], trajectory=1.0, contains=1.0, pii=1.0)
+    before = stored(suite, trajectory=1.0, contains=1.0, pii=1.0)
     criteria = (TRAJECTORY, other, pii)
-    apart = {(case.id, one.name): Incomparable.EDITED for case in suite[:2] for one in criteria}
-    found = too_many_gone(Comparison(tuple(suite), criteria, tuple(now), tuple(before), Settings(), apart))
-    assert (found is not None) == (kept == "nothing")
+    apart = {(case.id, one.name): Incomparable.EDITED for case in suite[:lost] for one in criteria}
+    result = judge(suite, list(criteria), now, before, not_comparable=apart)
+    assert (result.verdict is Verdict.NOT_COMPARED) == (lost > 1)
+    if lost > 1:
+        named = {gap["criterion"]: gap["cases"] for gap in result.cause["gaps"]}
+        assert named["trajectory"] == ("case-00", "case-01")
+        assert ("contains" in named) == (kept == "nothing")
+
+
+def test_an_expectation_that_was_not_met_may_be_taken_out() -> None:
+    suite = cases(6)
+    silent = {TRAJECTORY.name: Score(None, reason="the case does not say what to check")}
+    now = [replace(trial(case.id, 1), scores=silent) for case in suite[:3]] + once(suite[3:], trajectory=1.0)
+    before = stored(suite[:3], trajectory=0.0) + stored(suite[3:], trajectory=1.0)
+    apart = {(case.id, TRAJECTORY.name): Incomparable.EDITED for case in suite[:3]}
+    result = judge(suite, [TRAJECTORY], now, before, not_comparable=apart)
+    assert result.verdict is not Verdict.NOT_COMPARED
 
 
 def test_a_new_criterion_hides_neither_removed_nor_edited_cases() -> None:

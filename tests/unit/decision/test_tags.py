@@ -140,21 +140,10 @@ def test_a_metric_that_is_worse_when_higher_counts_rises_as_losses() -> None:
     assert (one.before, one.now) == (pytest.approx(4.6), pytest.approx(7.875, abs=0.1))
 
 
-def test_the_runs_behind_a_baseline_are_a_trend() -> None:
-    cases = suite({}, 20)
-    now, _ = broken(cases, range(10))
-    before = [
-        replace(trial(c.id, n, trajectory=float(i >= fails)), run=f"run-{n}", started=100.0 - n)
-        for n, fails in ((1, 0), (2, 5))
-        for i, c in enumerate(cases)
-    ]
-    found = judge(cases, [TRAJECTORY], now, before)
-    assert found.trend == (0.75, 1.0, 0.5), "the run that began first comes first"
-    assert trend_line(found)[0] == "▅█▁"
-    one = [t for t in before if t.number == 1]
-    assert trend_line(judge(cases, [TRAJECTORY], now, one)) == ("", "")
-    part = [*one, *(t for t in before if t.number == 2 and t.case_id < "case-0010")]
-    assert judge(cases, [TRAJECTORY], now, part).trend == (), "a run of half of the cases is no point of it"
+def test_a_trend_is_a_picture_of_pass_rates_and_needs_two_before() -> None:
+    found = judge(suite({}, 1), [TRAJECTORY], *broken(suite({}, 1), []))
+    assert trend_line(replace(found, trend=(0.75, 1.0, 0.5)))[0] == "▅█▁"
+    assert trend_line(replace(found, trend=(1.0, 0.5))) == ("", "")
 
 
 def test_thousands_of_tags_are_bounded() -> None:

@@ -270,6 +270,13 @@ def test_usage_spellings() -> None:
     assert to_usage({"prompt_tokens": 3, "completion_tokens": 4}, cost_usd=0.5) == Usage(3, 4, 0.5)
     assert to_usage({"input_tokens": 3, "total_tokens": 3, "model": "m"}) == Usage(3, model="m")
     assert to_usage({}) is None
+
+
+def test_input_beside_the_cache_of_anthropic_counts_whole() -> None:
+    cached = {"cache_creation_input_tokens": 100, "cache_read_input_tokens": 1_000}
+    assert to_usage({"input_tokens": 3, **cached, "output_tokens": 4}) == Usage(1_103, 4)
+    assert to_usage({"prompt_tokens": 1_103, **cached}) == Usage(1_103), "other gateways count it in"
+    assert to_usage(dict.fromkeys(cached, None) | {"input_tokens": 3}) == Usage(3)
     assert to_usage(None) is None
 
 

@@ -23,7 +23,7 @@ from shop import chatbot
 
 open("RAN", "w").close()
 correct = GEval(name="Correctness", criteria="Is it right?")
-ORDERS = [("Where is A1?", "A1 has shipped."), ("Where is " + "A2?", f"A{2} has shipped.")]
+ORDERS = [("Where is A1?", "A1 has shipped."), ("Where is A2?", "A2 has shipped.")]
 
 
 def test_refund():
@@ -38,9 +38,8 @@ def test_orders(question, answer):
     assert_test(LLMTestCase(input=question, actual_output=chatbot(question), expected_output=answer), [correct])
 
 
-def test_many():
-    for city in ["Rome", "Oslo"]:
-        yield LLMTestCase(input=f"Weather in {city}?", actual_output=chatbot(city))
+def test_city():
+    return LLMTestCase(input="Weather in " + "Rome?", actual_output=chatbot("Rome"))
 
 
 dataset = EvaluationDataset(goldens=[Golden(input="Hi", expected_output=os.environ["X"]), Golden(input=chatbot("Hi"))])
@@ -71,16 +70,13 @@ def test_deepeval(tmp_path: Path) -> None:
     cases, lost = read(tmp_path, DEEPEVAL)
     assert {id: case.turns[0].user for id, case in cases.items()} == {
         "test_refund": "I want a refund",
-        "test_orders": "Where is A1?",
-        "test_orders-2": "Where is A2?",
-        "test_many": "Weather in Rome?",
-        "test_many-2": "Weather in Oslo?",
+        "test_city": "Weather in Rome?",
         "case": "Hi",
     }
     refund = cases["test_refund"].turns[0]
     assert refund.tools is not None
     assert (refund.tools[0].name, refund.tools[0].args) == ("refund", {"order": "A1"})
-    assert cases["test_orders-2"].turns[0].response == (Part("A2 has shipped."),)
+    assert refund.response == (Part("We started it."),)
     location = cases["test_refund"].location
     assert location is not None
     assert location.line == 16
@@ -88,7 +84,8 @@ def test_deepeval(tmp_path: Path) -> None:
         "case: expected_output, which is computed",
         "line 18: metric AnswerRelevancyMetric(threshold=0.7)",
         "line 18: metric GEval(name='Correctness', criteria='Is it right?')",
-        "line 31: a case whose input is computed",
+        "line 23: a case whose input is computed",
+        "line 30: a case whose input is computed",
     ]
     assert not Path("RAN").exists()
     assert not (tmp_path / "RAN").exists()
@@ -183,7 +180,7 @@ def test_a_file_of_goldens_is_read(tmp_path: Path) -> None:
     assert ([case.turns[0].user for case in cases.values()], lost) == (["Hi"], ["line 4: the cases of pull"])
 
 
-LOOPS = "".join(f"{'  ' * n}for v{n} in [1,2,3,4,5,6,7,8,9]:\n" for n in range(15))
+NAMES = "".join(f"v{n + 1} = [v{n}, v{n}]\n" for n in range(30))
 
 
 @pytest.mark.slow
@@ -194,10 +191,10 @@ LOOPS = "".join(f"{'  ' * n}for v{n} in [1,2,3,4,5,6,7,8,9]:\n" for n in range(1
         "from pydantic_evals import Case\nx = " + "-" * 100_000 + "1\n",
         "from pydantic_evals import Case\na = b\nb = a\nCase(inputs=a)\n",
         "from deepeval.test_case import LLMTestCase\nx = 'x' * 10**9\nLLMTestCase(input=x)\n",
-        "from deepeval.test_case import LLMTestCase\n" + LOOPS + "  " * 15 + "LLMTestCase(input='x')\n",
+        "from deepeval.test_case import LLMTestCase\n" + "v0 = 1\n" + NAMES + "LLMTestCase(input=v30)\n",
         "from pydantic_evals import Case\nx = " + "-" * 2_000 + "1\nCase(inputs=x)\n",
     ],
-    ids=["broken", "deep", "round", "large", "loops", "nested"],
+    ids=["broken", "deep", "round", "large", "names", "nested"],
 )  # fmt: skip
 def test_hostile_programs_end_in_a_line(tmp_path: Path, text: str) -> None:
     write(tmp_path / "test_bot.py", text)

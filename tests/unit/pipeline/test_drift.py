@@ -8,7 +8,7 @@ import pytest
 
 from gate.baselines.union import run_ids, unite
 from gate.model import Criterion, Scale, Score, Trial
-from gate.pipeline.past import since_last_move
+from gate.pipeline.references import since_last_move
 from gate.records import Footer, Header, PlannedCase, Record
 
 OK = Criterion("ok", "ok", Scale.BINARY, pass_threshold=1.0)

@@ -10,9 +10,9 @@ from gate.baselines import StoreSettings, open_store
 from gate.baselines.base import Store
 from gate.baselines.reference import Reference, reference_to
 from gate.model import BaselineInfo, Criterion, Scale, Score, Trial
-from gate.pipeline import past
-from gate.pipeline.git_context import GitContext
-from gate.pipeline.past import past_rates
+from gate.pipeline import references
+from gate.pipeline.identity import GitContext
+from gate.pipeline.references import past_rates
 from gate.records import Header, PlannedCase, Record
 from gate.records.model import footer_of
 
@@ -78,7 +78,7 @@ def test_few_records_are_read_and_fewer_of_a_large_suite(
 ) -> None:
     for commit in COMMITS:
         store.save(record(commit, 10))
-    monkeypatch.setattr(past, "MOST_PAST_TRIALS", trials)
+    monkeypatch.setattr(references, "MOST_PAST_TRIALS", trials)
     asked: list[str | None] = []
     monkeypatch.setattr(store, "read", lambda entry: asked.append(entry.commit) or record(entry.commit, 10))
     assert len(rates(store, record(COMMITS[-1], 10))) == read == len(asked)

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from gate.config.load import load_config
-from gate.pipeline.git_context import GitContext
-from gate.pipeline.identity import about_unused_sources, agent_fingerprint, files_of_agent
+from gate.pipeline.identity import GitContext, about_unused_sources, agent_fingerprint, files_of_agent
 from gate.system.git import Git
 
 FILES = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gate.baselines.reference import Reference
 from gate.config.load import load_config
 from gate.config.settings import settings_of
 from gate.model import BaselineInfo, ErrorKind, Trial, TrialError, Verdict
-from gate.pipeline.rounds import assigned_to_shards, shard_result
+from gate.pipeline.rounds import assigned_to_shards
+from gate.pipeline.verdict import shard_result
 from gate.records import Header, PlannedCase, Record
 from gate.reports.view import View
 from gate.system.clock import now
@@ -26,6 +28,12 @@ def config(tmp_path: Path, trials: str = "auto"):
 
 def reference(*trials: Trial) -> Reference:
     return Reference(BaselineInfo(None), (Record(Header("s", PLAN, ()), trials, None),))
+
+
+def shard(index: int, total: int, *trials: Trial) -> Record:
+    """A shard that has all cases of the plan."""
+    plan = tuple(replace(case, shard=index) for case in PLAN)
+    return Record(Header("s", plan, (), shard=(index, total), seed=4), trials, None)
 
 
 @pytest.mark.parametrize(("trials", "passes"), [("auto", 3), ("{max: 5}", 5), ("2", 2)])
@@ -54,8 +62,7 @@ def test_slow_cases_are_kept_apart() -> None:
 def test_what_a_shard_says(cases: int, errors: int, verdict: Verdict) -> None:
     failed = TrialError(ErrorKind.UNREACHABLE, "gone")
     trials = [Trial(f"case-{n}", 1, error=failed if n < errors else None) for n in range(cases)]
-    own = [case.id for case in PLAN]
-    result = shard_result(Header("s", PLAN, (), shard=(2, 3), seed=4), own, trials, 0.1)
+    result = shard_result(shard(2, 3, *trials), 0.1)
     assert (result.verdict, result.agent_runs, result.errors, result.seed) == (verdict, cases, errors, 4)
     assert (result.cause["shard"], result.cause["of"]) == (2, 3)
 
@@ -64,12 +71,12 @@ def test_what_a_shard_says(cases: int, errors: int, verdict: Verdict) -> None:
 def test_a_shard_in_which_the_agent_fails_in_every_trial_measured_nothing(answers: int, verdict: Verdict) -> None:
     failed = TrialError(ErrorKind.CRASH, "no such module")
     trials = [Trial(f"case-{n}", 1, error=failed if n >= answers else None) for n in range(10)]
-    result = shard_result(Header("s", PLAN, (), shard=(1, 2)), [case.id for case in PLAN], trials, 0.1)
+    result = shard_result(shard(1, 2, *trials), 0.1)
     assert result.verdict is verdict
     if not answers:
         assert "the agent failed in all 10 cases" in View(result).headline and "no such module" in View(result).headline
 
 
 def test_a_shard_without_cases_has_measured() -> None:
-    result = shard_result(Header("s", (), (), shard=(9, 9)), [], [], 0.1)
+    result = shard_result(Record(Header("s", (), (), shard=(9, 9)), (), None), 0.1)
     assert result.verdict is Verdict.INCONCLUSIVE

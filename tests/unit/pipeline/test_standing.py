@@ -1,4 +1,4 @@
-"""The notes of the ledger on the record that a change is compared with (`gate.pipeline.past`)."""
+"""The notes of the ledger on the record that a change is compared with (`gate.pipeline.references`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from gate.baselines.ledger import LAPSED, Ledger, Mark
 from gate.baselines.reference import Reference
 from gate.model import BaselineInfo
-from gate.pipeline.git_context import GitContext
-from gate.pipeline.past import note_of_shortfall
+from gate.pipeline.identity import GitContext
+from gate.pipeline.references import note_of_shortfall
 from gate.records.keys import key_of
 from tests.unit.baselines.samples import make_record
 

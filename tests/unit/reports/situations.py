@@ -190,6 +190,7 @@ GAPS: list[Finding] = [
     Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a",)),
     Finding.of("cases_changed", Verdict.NOT_COMPARED, how="edited", cases=("a", "b")),
     Finding.of("cases_changed", Verdict.NOT_COMPARED, how="all", of=12),
+    Finding.of("cases_changed", Verdict.NOT_COMPARED, how="cut_off", cases=("a", "b"), of=12),
     Finding.of("not_compared", criterion="claims", why="nothing_to_check", cases=("b", "c"), of=10),
 ]
 CHANGES: list[Finding] = [

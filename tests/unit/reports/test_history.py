@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate.histories.cases import CaseHistory
 from gate.histories.trends import Histories, SuiteHistory, Unread, suite_history
 from gate.insight.history_text import history_text
-from gate.reports.history import case_trend, day, moved_together
+from gate.reports.history import cases_table, day, moved_together
 from gate.reports.history_json import render
 from tests.unit.histories.drawn import QUALITY, drawn_runs
 from tests.unit.reports.hostile import SOME_AND_ALL
@@ -78,4 +78,6 @@ def test_an_unusable_time_is_a_dash(created: float) -> None:
 
 
 def test_a_case_that_was_not_run_is_a_gap() -> None:
-    assert case_trend(CaseHistory("a", 3, 4, 0, 1, ((1, 2), (0, 0), (2, 2)))) == [0.5, None, 1.0]
+    counts = ((1, 2), (0, 0), (2, 2)) * 5
+    _, (*_, picture) = cases_table([CaseHistory("a", 3, 4, 0, 1, counts)])
+    assert picture == "▅·█" * 5

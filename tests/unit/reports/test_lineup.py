@@ -10,8 +10,7 @@ import pytest
 from gate.insight.lineup_figures import Measured, count_comparisons, dominated, measures_of, preferences_of
 from gate.model import Direction, Scale
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
-from gate.reports.html.lineup import render as render_html
-from gate.reports.lineup import LIMIT, render_json, render_line, render_markdown, render_text
+from gate.reports.lineup import LIMIT, render_html, render_json, render_line, render_markdown, render_text
 
 from .harmless import PARSERS, findings
 from .hostile import CORPUS, SOME_AND_ALL

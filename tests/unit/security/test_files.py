@@ -196,8 +196,6 @@ ALLOWED = {
     "records/writer.py": "truncates the journal by its descriptor",
     "monitor/receive.py": "truncates what it received by its descriptor",
     "guest/worker.py": "extract: a trace's context from a header",
-    "reports/html/report.py": "link: an address on the page",
-    "reports/html/tags.py": "link: the same",
 }
 
 

@@ -405,6 +405,14 @@ const places = [...document.querySelectorAll('.table-of-cases')];
 const tables = places.map((place) => new CaseTable(place, places.length > 1));
 performance.mark('table');
 
+// A case's name in the text opens its trials.
+for (const table of tables) {
+  for (const code of table.place.closest('article').querySelectorAll('.written code')) {
+    const one = table.byId.get(code.textContent);
+    if (one) code.replaceWith(element('a', { href: table.address(one) }, code.cloneNode(true)));
+  }
+}
+
 // What is printed has more than what a screen needs at once: the cases that matter come first.
 addEventListener('beforeprint', () => {
   for (const table of tables) while (table.drawn < Math.min(ON_PAPER, table.shown.length)) table.grow();

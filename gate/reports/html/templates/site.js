@@ -2,12 +2,12 @@
 const search = document.getElementById('search');
 const flaky = document.getElementById('flaky');
 const shown = document.getElementById('shown');
-const rows = [...document.querySelectorAll('#cases tbody tr')];
+const rows = [...document.querySelectorAll('#table-cases tbody tr')];
 const sift = () => {
   const wanted = search.value.trim().toLowerCase();
   let left = 0;
   for (const row of rows) {
-    row.hidden = (flaky.checked && !('flaky' in row.dataset)) || !row.textContent.toLowerCase().includes(wanted);
+    row.hidden = (flaky.checked && row.cells[3].textContent !== 'flaky') || !row.textContent.toLowerCase().includes(wanted);
     left += row.hidden ? 0 : 1;
   }
   shown.textContent = `${left} of ${rows.length} shown`;

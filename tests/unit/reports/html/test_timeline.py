@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gate.histories.trends import suite_history
-from gate.reports.html.timeline import MOST_CELLS, TALL, WIDE, place_of, strip, timeline
+from gate.reports.html.timeline import TALL, WIDE, place_of, timeline
 from tests.unit.histories.drawn import drawn_runs
 
 from .histories import busy
@@ -44,10 +44,3 @@ def test_one_run_is_in_the_middle() -> None:
     series = suite_history("s", drawn_runs(1, lambda _: 0.5)).whole[0]
     assert place_of(series, 1).x(0) == WIDE / 2
     assert 'class="newest"' in timeline(series, 1, ["only"], "n", height=90)
-
-
-def test_a_strip_parts_passed_failed_and_in_between() -> None:
-    svg = strip([(0, 3), (1, 3), (3, 3), (0, 0)], "4 of 9 passed")
-    assert [kind for kind in ("held", "part", "lost") if f'class="{kind}" d="M' in svg] == ["held", "part", "lost"]
-    assert 'viewBox="0 0 40 10"' in svg
-    assert strip([(1, 1)] * 99, "n").count("h9v10") == MOST_CELLS
