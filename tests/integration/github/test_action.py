@@ -450,7 +450,8 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert reported.outputs["verdict"] == "regressed"
     assert reported.outputs["baseline_sha"] == git(recorded.repository.remote, "rev-parse", "main")
     [comment] = recorded.comments()
-    assert comment.splitlines()[1].startswith("### ❌")
+    assert comment.splitlines()[1].startswith("### ❌ `support`: "), "others may comment beside it"
+    assert "| case | main | this change |" in comment
 
 
 @pytest.mark.parametrize("place", ["import hashlib\n", "def answer(message):\n    "], ids=["starts", "answers"])
