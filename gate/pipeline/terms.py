@@ -1,9 +1,7 @@
 """The terms of a verdict: the demands on a record, how it was measured, and how a job divides its error budget.
 
 A user makes one decision per job. So ``alpha`` is divided over the job's comparisons (Bonferroni): each suite with each
-of its references that has records. A suite without a baseline cannot be called regressed, so it takes no part. Once
-suites are proven, the others are judged with what is left (Holm): the job is blocked already, and the same trials may
-name more.
+of its references that has records. A suite without a baseline cannot be called regressed, so it takes no part.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from gate.config.resolve import Plan
 from gate.config.settings import expired_quarantine, settings_of
 from gate.decision import Settings
 from gate.errors import MeasureError
-from gate.model import Criterion, SuiteResult, Verdict
+from gate.model import Criterion, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.identity import GitContext
 from gate.pipeline.references import References
@@ -309,28 +307,3 @@ def comparisons_of(terms: Terms, references: Sequence[Reference], *, beside: boo
     if terms.base is None:
         return made
     return 2 * made
-
-
-def after_proofs(settings: Settings, proven: int) -> Settings:
-    """Return the settings of the other suites once this many are proven."""
-    return replace(settings, comparisons=max(1, settings.comparisons - proven))
-
-
-def step_down(suites: int, judge: Callable[[int, int], SuiteResult]) -> list[SuiteResult]:
-    """Return the results of a job's suites; suites are judged again with the error budget left after each proof.
-
-    ``judge(number, proven)`` judges a suite from the existing trials, after this many proofs.
-    """
-    results = [judge(number, 0) for number in range(suites)]
-    judged_after = 0
-    while True:
-        proven = sum(one.verdict is Verdict.REGRESSED for one in results)
-        if proven <= judged_after:
-            return results
-        judged_after = proven
-        for number, one in enumerate(results):
-            if one.verdict is Verdict.REGRESSED:
-                continue
-            other = judge(number, proven)
-            if other.verdict is Verdict.REGRESSED:
-                results[number] = other
