@@ -78,12 +78,9 @@ tests:
     assert: [{type: contains-any, value: [Weather, Hotels]}, {type: not-contains-any, value: [Paris, Bern]}]
   - {description: length, vars: {question: q}, assert: [{type: javascript, value: "output.length > 30000"}]}
   - file://tests.csv
-scenarios:
-  - config: [{vars: {question: One, lang: en}}, {vars: {question: Two, lang: it}}]
-    tests:
-      - description: "scenario {{lang}}"
-        assert: [{type: not-starts-with, value: x}, {type: not-equals, value: nothing}]
-      - {vars: {city: Bern}, assert: [{type: not-regex, value: "^x"}, {type: regex, value: "p.*e$"}]}
+  - {vars: {question: [One, Two]}, assert: [{type: not-starts-with, value: x}, {type: not-equals, value: nothing}]}
+  - vars: {question: [One, Two], city: Bern}
+    assert: [{type: not-regex, value: "^x"}, {type: regex, value: "p.*e$"}]
 """
 
 
