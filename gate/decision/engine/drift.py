@@ -37,7 +37,7 @@ SUSPECTED = 4.0
 """The baseline's agent is run if a look's p-value is at most this many times the one at which it blocks."""
 AGREES = 0.7
 """The baseline's agent agrees with its record if every p-value of its fall is larger once it has run every case."""
-EARLY_LEVEL, LEVEL = 0.05, 2.0
+EARLY_LEVEL, LEVEL = 0.05, 2.5
 """The p-values, in multiples of alpha, at which trials of the baseline's *current* agent confirm a drop: before it has
 run every case twice, and from then on. A check that ends without a proof adds nothing to the error, and most checks of
 unchanged agents do. In simulations at most 3 alpha of these are blocked, however far the provider moved."""
