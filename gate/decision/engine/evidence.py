@@ -39,6 +39,8 @@ BESIDE = 2.2
 """Factor on the share of alpha for looks that add the baseline's trials of this job to the stored ones: the first may
 spend all of it. Their proof counts only if that agent confirms it, by agreeing with its record or by being better than
 the change, which an unchanged agent's seldom does."""
+NEVER_PASSED = 3
+"""Stored trials that must all have failed for a check to leave a case out: with fewer it may well pass often."""
 ZERO_TRIALS = 11
 """Consecutive failing trials of a case that always passed that prevent PASS even if its baseline is too thin for a
 proof. A case that passes half the time fails that often once in two thousand times."""
@@ -442,11 +444,17 @@ def _against_now(case: CaseEvidence) -> ComparedTrials:
 
 def checked_cases(evidence: Evidence) -> tuple[str, ...]:
     """Return the cases in which a check runs the baseline's agent: not all their trials were answered entirely from
-    recordings, and they ever passed when stored, or another metric could show a drop."""
+    recordings, and they could show a drop. A case that never passed when stored could not, unless its trials are few or
+    another metric blocks, too."""
     live = [case for case in evidence.cases.values() if case.live]
+    telling = live
     if len(blocking_metrics(evidence)) == 1:
-        live = [case for case in live if case.stored_outcomes[0]] or live
-    return tuple([case.id for case in live])
+        telling = []
+        for case in live:
+            passed, trials = case.stored_outcomes
+            if passed or trials < NEVER_PASSED:
+                telling.append(case)
+    return tuple([case.id for case in telling or live])
 
 
 def answers_now(evidence: Evidence) -> bool:
