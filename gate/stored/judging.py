@@ -289,7 +289,8 @@ def decide_merged(
     terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(
-        with_settings_of_run(terms, job),
+        terms,
+        settings=with_settings_of_run(terms.settings, job),
         anchored=where.anchored,
         release=where.release,
         command=terms.command or command,
