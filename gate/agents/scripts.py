@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from gate.agents.requirements import programs_in, text_on_disk, toml_of
+from gate.agents.requirements import started_by, text_on_disk
 from gate.formats.shapes import as_mapping
 
 _NODE = ("npm", "pnpm", "yarn", "bun")
@@ -37,7 +37,8 @@ def started_by_name(command: Sequence[str], folder: Path) -> tuple[list[str], li
         return [], []
     if runner in _NODE:
         return _words_of_script(folder / "package.json", names[0]), []
-    return [], _modules_of_program(folder / "pyproject.toml", names[0])
+    module = started_by(text_on_disk(folder / "pyproject.toml")).get(names[0])
+    return [], [] if module is None else [module]
 
 
 def _words_of_script(path: Path, name: str) -> list[str]:
@@ -51,11 +52,3 @@ def _words_of_script(path: Path, name: str) -> list[str]:
     if f"pre{name}" in scripts or f"post{name}" in scripts:
         return []
     return [posixpath.normpath(word) for word in told.split()]
-
-
-def _modules_of_program(path: Path, name: str) -> list[str]:
-    for scripts in programs_in(toml_of(text_on_disk(path)) or {}):
-        told = as_mapping(scripts).get(name)
-        if isinstance(told, str):
-            return [told.partition(":")[0]]
-    return []

@@ -8,16 +8,25 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from gate.agents.base import AgentOptions
-from gate.agents.requirements import MOST_BYTES, Requirements, installed_programs, text_on_disk
+from gate.agents.requirements import (
+    MOST_BYTES,
+    holds_requirements,
+    names_in,
+    paths_in,
+    plain,
+    started_by,
+    text_on_disk,
+)
 from gate.agents.scripts import started_by_name
 from gate.formats.python_text import parsed
 from gate.system.git import Git
@@ -32,23 +41,22 @@ INSTALLED = re.compile(
 )
 """Names of files that define what is installed or set for an agent."""
 MATERIAL = frozenset(
-    {"prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools", "config", "conf"}
+    (
+        *("prompts", "prompt", "skills", "instructions", "templates", "knowledge", "tools", "config", "conf"),
+        *(".claude", ".codex", ".gemini", ".agents"),
+    )
 )
 """Names of folders that hold an agent's prompts, settings and tools."""
 _IMPLIED = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI)(?:\.[\w-]+)?\.md|\.mcp\.json|\.env[\w.-]*|\.?(?:settings|secrets|config)\.(?:ini|json|toml|ya?ml)"
 )
 """Names of files that a framework or another agent reads although no code names them."""
-_IMPLIED_FOLDERS = frozenset({".claude", ".codex", ".gemini", ".agents"})
 MOST_READ = 1_000
-_LOOKS = re.compile(
-    r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points)\b|[\"']-m[\"']"
+_OPAQUE = re.compile(
+    r"\b(import_module|__import__|pkgutil|runpy|iterdir|listdir|scandir|r?glob|f?walk(?=\()|(?:iter_)?entry_points"
+    r"|subprocess|create_subprocess_\w+|os\.(?:system|popen|exec\w+|p?spawn\w+)|pexpect|pty\.spawn)\b|[\"']-m[\"']"
 )
-"""Ways to find files or modules that the code does not name."""
-_STARTS = re.compile(
-    r"\b(subprocess|create_subprocess_\w+|os\.(?:system|popen|exec\w+|p?spawn\w+)|pexpect|pty\.spawn)\b"
-)
-"""Ways to start other programs, which may read anything."""
+"""Ways to find files or modules that the code does not name, and to start programs, which may read anything."""
 _MOVES_PATH = re.compile(r"\bsys\.path\b|\baddsitedir\b|\bPYTHONPATH\b")
 """Ways to change where modules are found."""
 _SCRIPTS = re.compile(r"\.(?:bash|bat|cmd|fish|ksh|ps1|sh|zsh)")
@@ -243,62 +251,50 @@ class _Search:
         self.moves_path = False
         self.below: dict[Path, list[Path]] = {}
         """The files below each folder except the root."""
-        self.installing: dict[Path, list[Path]] = {}
-        """The files directly in each folder that say what is installed."""
+        self.named: dict[str, list[Path]] = {}
+        """Files and folders by name."""
+        self.ended: dict[str, list[Path]] = {}
+        """Files by the end of their name after its last dot; empty for names without a dot."""
+        self.texts: dict[str, list[Path]] = {}
+        """Texts and settings by name without the suffix; none in a hidden folder, such as ``.github``."""
         for path in sorted(self.known):
             for folder in path.parents[:-1]:
                 self.below.setdefault(folder, []).append(path)
-            if INSTALLED.fullmatch(path.name):
-                self.installing.setdefault(path.parent, []).append(path)
-        self.folders = self.below.keys()
-        self.inside = frozenset(path for path in (*self.known, *self.folders) if path.is_relative_to(own))
+            self.ended.setdefault(path.name.rpartition(".")[2] if "." in path.name else "", []).append(path)
+            if path.suffix in _TEXTS and not any(name.startswith(".") for name in path.parts):
+                self.texts.setdefault(path.stem, []).append(path)
+        places = {*self.known, *self.below}
+        for path in sorted(places):
+            self.named.setdefault(path.name, []).append(path)
+        self.inside = {path for path in places if path.is_relative_to(own)}
         """The files and folders in the agent's own folder."""
         self.found: dict[str, None] = {}
         self.open: list[Path] = []
         self.seen: set[Path] = set()
-        self.read_whole: set[str] = set()
-        self.requirements = Requirements(root)
-        self.by_name: dict[str, list[Path]] = {}
-        self.by_module: dict[str, list[Path]] = {}
-        self.by_suffix: dict[str, list[Path]] = {}
-        self.without_suffix = sorted(path for path in self.known if "." not in path.name)
-        self.by_stem: dict[str, list[Path]] = {}
-        """Texts and settings, by their name without the suffix; none in a hidden folder, such as ``.github``."""
-        self.by_folder: dict[str, list[Path]] = {}
-        for folder in sorted(self.folders):
-            self.by_folder.setdefault(folder.name, []).append(folder)
-        for path in sorted(self.known):
-            self.by_name.setdefault(path.name, []).append(path)
-            self.by_suffix.setdefault(path.name.rpartition(".")[2], []).append(path)
-            if path.suffix in _TEXTS and not any(name.startswith(".") for name in path.parts):
-                self.by_stem.setdefault(path.stem, []).append(path)
-            parts = _module(path)
-            if path.suffix == ".py" and parts:
-                self.by_module.setdefault(parts[-1], []).append(path)
+        self.read_whole: set[Path] = set()
+        self.required: set[str] = set()
+        """Names of distributions, as `names_in` returns them."""
 
     def follow(self, entry: Iterable[Path], named: Iterable[str], installs: Iterable[Path]) -> None:
         for path in entry:
             if path in self.known:
-                self._add_module(path)
+                self.add(path)
         for path in installs:
-            if not (self.root / path).is_dir():
+            if path not in self.below:
                 self._read_requirements(path)
         for word in named:
             self._add_named(word, self.own / "variables.env")
         if not any(path.suffix == ".py" for path in self.open):
             raise _UntracedError("no tracked Python file is known to start the agent")
         self._read_all()
-        for folder in sorted(self.folders):
-            if self._is_near(folder) and (folder.name in MATERIAL or folder.name in _IMPLIED_FOLDERS):
-                self.add_folder(folder)
-        for path in sorted(self.known):
-            if self._is_near(path) and _IMPLIED.fullmatch(path.name):
+        for path in sorted({*self.known, *self.below}):
+            if path not in self.inside and not self.own.is_relative_to(path.parent):
+                continue  # neither in the agent's folder, nor directly in one above it
+            if path in self.below and path.name in MATERIAL:
+                self.add_folder(path)
+            elif path in self.known and _IMPLIED.fullmatch(path.name):
                 self.add(path)
         self._read_all()
-
-    def _is_near(self, path: Path) -> bool:
-        """True if a file or folder is in the agent's folder, or directly in one above it."""
-        return path in self.inside or self.own.is_relative_to(path.parent)
 
     def _nearest(self, paths: Sequence[Path]) -> Sequence[Path]:
         """Return those in the agent's folder; all if there are none, or if the code changes where modules are found."""
@@ -307,35 +303,28 @@ class _Search:
         return [path for path in paths if path in self.inside] or paths
 
     def add(self, path: Path) -> None:
-        """Count a file, or the whole package or distribution that a module is in."""
-        self.found[self._whole(path)] = None
+        """Count a file, or the whole package or distribution that a module is in, and read it, with the modules of the
+        packages around it, which are imported first."""
         self.open.append(path)
+        whole = path
+        if path.suffix == ".py":
+            for folder in path.parents[:-1]:
+                if folder / "__init__.py" not in self.known:
+                    break
+                whole = folder
+                self.open.append(folder / "__init__.py")
+            for folder in path.parents[:-1]:
+                if any(folder / name in self.known for name in _DISTRIBUTION):
+                    whole = folder
+                    self._read_requirements_of(folder)
+        self.found[path.as_posix() if whole == path else f"{whole.as_posix()}/"] = None
 
     def add_folder(self, folder: Path) -> None:
         """Count a whole folder, and read all of it."""
-        name = f"{folder.as_posix()}/"
-        if name not in self.read_whole:
-            self.read_whole.add(name)
-            self.found[name] = None
+        if folder not in self.read_whole:
+            self.read_whole.add(folder)
+            self.found[f"{folder.as_posix()}/"] = None
             self.open += self.below[folder]
-
-    def add_distribution(self, folder: Path) -> None:
-        """Count a whole folder, and read only what it requires: its tests, say, are not the agent's."""
-        self.found[f"{folder.as_posix()}/"] = None
-        for path in self._installing(folder):
-            self._read_requirements(path)
-
-    def _whole(self, path: Path) -> str:
-        if path.suffix != ".py":
-            return path.as_posix()
-        top = path
-        while top.parent.parts and (top.parent / "__init__.py") in self.known:
-            top = top.parent
-        for folder in path.parents:
-            if folder.parts and any(folder / name in self.known for name in _DISTRIBUTION):
-                top = folder
-                self.add_distribution(folder)
-        return path.as_posix() if top == path else f"{top.as_posix()}/"
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -347,18 +336,16 @@ class _Search:
             self.seen.add(path)
             if len(self.seen) > MOST_READ:
                 raise _UntracedError(f"the agent may read more than {MOST_READ} files")
-            self._read(path)
-
-    def _read(self, path: Path) -> None:
-        content = self._content(path)
-        if path.suffix == ".py":
-            self._read_module(path, content)
-        elif _PROGRAMS.fullmatch(path.suffix) or content.startswith("#!"):
-            raise _UntracedError(f"{path.as_posix()} is a program that is not in Python")
-        elif INSTALLED.fullmatch(path.name):
-            self._read_requirements(path)
-        else:
-            self._read_text(path, content)
+            content = self._content(path)
+            if path.suffix == ".py":
+                self._read_module(path, content)
+            elif _PROGRAMS.fullmatch(path.suffix) or content.startswith("#!"):
+                raise _UntracedError(f"{path.as_posix()} is a program that is not in Python")
+            elif INSTALLED.fullmatch(path.name):
+                self.seen.remove(path)
+                self._read_requirements(path)
+            else:
+                self._read_text(path, content)
 
     def _content(self, path: Path) -> str:
         """Return the text of a file, empty if it is binary."""
@@ -380,12 +367,9 @@ class _Search:
         program = parsed(content)
         if program is None:
             raise _UntracedError(f"{path.as_posix()} is not valid Python")
-        found = _LOOKS.search(content)
+        found = _OPAQUE.search(content)
         if found:
-            raise _UntracedError(f"{path.as_posix()} looks for files or modules while it runs ({found[0]})")
-        found = _STARTS.search(content)
-        if found:
-            raise _UntracedError(f"{path.as_posix()} starts other programs ({found[0]}), which may read anything")
+            raise _UntracedError(f"what {path.as_posix()} reads shows only while it runs ({found[0]})")
         self.moves_path = self.moves_path or _MOVES_PATH.search(content) is not None
         parts = set[int]()
         for node in ast.walk(program):
@@ -393,9 +377,10 @@ class _Search:
                 parts.update(map(id, ast.iter_child_nodes(node)))
             elif isinstance(node, ast.Import):
                 for alias in node.names:
-                    self._add_import(alias.name.split("."), path)
+                    self._add_import(path, 0, alias.name.split("."), ())
             elif isinstance(node, ast.ImportFrom):
-                self._add_import_from(node, path)
+                base = node.module.split(".") if node.module else []
+                self._add_import(path, node.level, base, [alias.name for alias in node.names])
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 self._add_constant(node.value, path, is_part=id(node) in parts)
 
@@ -420,19 +405,19 @@ class _Search:
 
     def _add_exact(self, word: str, path: Path) -> bool:
         """Count the file or folder of this name in a folder above the one that names it; True if there is one."""
-        is_found = False
-        if not word.strip("./"):
-            return False
-        for folder in path.parents:
-            place = Path(os.path.normpath(folder / word.strip("/")))
+        places = set[Path]()
+        if word.strip("./"):
+            places = {Path(os.path.normpath(folder / word.strip("/"))) for folder in path.parents}
+        found = [place for place in self.named.get(posixpath.basename(posixpath.normpath(word)), ()) if place in places]
+        self._add_places(found)
+        return bool(found)
+
+    def _add_places(self, places: Iterable[Path]) -> None:
+        for place in places:
             if place in self.known:
                 self.add(place)
-            elif place in self.folders:
-                self.add_folder(place)
             else:
-                continue
-            is_found = True
-        return is_found
+                self.add_folder(place)
 
     def _add_named(self, word: str, path: Path, *, is_part: bool = False) -> None:
         """Count everything that a word of code or settings could name; ``is_part``: it may be part of a name."""
@@ -442,21 +427,21 @@ class _Search:
         dotted = _DOTTED.fullmatch(word)
         if dotted and ("." in word or ":" in word):
             for module in self._modules(dotted[1].split(".")):
-                self._add_module(module)
+                self.add(module)
         is_found = self._add_exact(word, path)
         if not is_found:
             self._add_elsewhere(PurePosixPath(word))
-        if is_part and "." not in word:
-            for one in self.without_suffix:
-                if one.name.endswith(word) and self._is_near(one):
-                    self.add(one)
-        for one in self.by_stem.get(word.removesuffix("."), ()):  # the code that takes the name may add the suffix
+        for one in self.texts.get(word.removesuffix("."), ()):  # the code that takes the name may add the suffix
             if path.parent in one.parents or one.parent in path.parents:
                 self.add(one)
-        if _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
-            ended = self.by_suffix.get(word.rpartition(".")[2], [])
-            ended = [one for one in ended if one.name.endswith(word) and one.name != word]
-            inside = self._nearest(ended)
+        if "." not in word:
+            if is_part:
+                for one in self.ended.get("", ()):
+                    if one.name.endswith(word) and (one in self.inside or self.own.is_relative_to(one.parent)):
+                        self.add(one)
+        elif _END_OF_NAME.fullmatch(word) and (is_part or not is_found):
+            ended = [one for one in self.ended.get(word.rpartition(".")[2], ()) if one.name.endswith(word)]
+            inside = self._nearest([one for one in ended if one.name != word])
             if inside:
                 folder = self.own if self.inside.issuperset(inside) else Path()
                 self.found[(folder / f"**/*{word}").as_posix()] = None
@@ -465,148 +450,106 @@ class _Search:
     def _add_elsewhere(self, told: PurePosixPath) -> None:
         """Count files of this name, and the folders that the path leads through, wherever they are."""
         if told.name != "__init__.py":
-            for one in self._nearest(self.by_name.get(told.name, ())):
-                self.add(one)
+            files = [one for one in self.named.get(told.name, ()) if one in self.known]
+            self._add_places(self._nearest(files))
         if len(told.parts) < 2:
             return
         for step in (told, *told.parents):
             names = step.parts[step.is_absolute() :]
-            if not names:
-                return
-            if Path(step) in self.known:  # a link, or a repository within this one
-                self.add(Path(step))
-            found = self.by_folder.get(step.name, [])
+            found = self.named.get(step.name, ())
             if not step.is_absolute():
                 found = [one for one in found if one.parts[-len(names) :] == names]
-            for folder in self._nearest(found):
-                self.add_folder(folder)
-            if found:
+            self._add_places(self._nearest([one for one in found if one in self.below]))
+            if found or not names:
+                self._add_places(one for one in found if one == Path(step))  # a link, or a repository within this one
                 return
 
     # --- imports ----------------------------------------------------------------------------------
 
-    def _add_import(self, parts: list[str], path: Path) -> None:
-        if not self._imported(parts, path, None):
-            self._require(parts, path, dots=0)
+    def _add_import(self, path: Path, dots: int, base: list[str], names: Sequence[str]) -> None:
+        """Count the modules that an import statement names.
 
-    def _add_import_from(self, node: ast.ImportFrom, path: Path) -> None:
-        base = (node.module or "").split(".") if node.module else []
-        folder = None
-        if node.level > len(path.parents):
-            raise _UntracedError(f"{path.as_posix()} imports from outside of this folder")
-        if node.level:
-            folder = path.parents[node.level - 1]
-        is_found = self._imported(base, path, folder)
-        for alias in node.names:
-            is_module = alias.name != "*" and self._imported([*base, alias.name], path, folder)
-            if not is_found and not is_module:
-                self._require(base or [alias.name], path, dots=node.level)
-
-    def _imported(self, parts: list[str], path: Path, folder: Path | None) -> bool:
-        """Count the modules of this name in the repository; True if there is one.
-
-        ``folder`` is where a relative import starts. Any other may be installed from any folder.
+        Raises:
+            _UntracedError: one is neither in the repository, nor known to come from elsewhere.
         """
-        if folder is not None:
-            place = folder.joinpath(*parts)
-            modules = [one for one in (Path(f"{place}.py"), place / "__init__.py") if one in self.known]
-        else:
-            modules = self._modules(parts)
-            if parts[0] in sys.stdlib_module_names:  # only a module beside the program comes before it
-                modules = [one for one in modules if _top(one, len(parts)) in path.parents]
+        if dots > len(path.parents):
+            raise _UntracedError(f"{path.as_posix()} imports from outside of this folder")
+        modules = list(self._imported(path, dots, base))
+        for name in names or ("*",):
+            added = self._imported(path, dots, [*base, name])
+            if not modules and not added and (dots or not self._comes_from_elsewhere(base[0])):
+                told = "." * dots + ".".join(base or [name])
+                raise _UntracedError(
+                    f"{path.as_posix()} imports {told}, which is neither a tracked file nor a requirement"
+                )
+            modules += added
         for module in modules:
-            self._add_module(module)
-        return bool(modules)
+            self.add(module)
 
-    def _add_module(self, module: Path) -> None:
-        """Count a module, and the packages around it, which are imported first."""
-        self.add(module)
-        for folder in module.parents:
-            if folder / "__init__.py" not in self.known:
-                break
-            self.open.append(folder / "__init__.py")
+    def _imported(self, path: Path, dots: int, parts: list[str]) -> Sequence[Path]:
+        """Return the modules of this name: relative to the one that imports it, else in any folder, since any may be
+        installed."""
+        if not dots:
+            return self._modules(parts)
+        place = path.parents[dots - 1].joinpath(*parts)
+        return [one for one in (Path(f"{place}.py"), place / "__init__.py") if one in self.known]
 
-    def _modules(self, parts: list[str]) -> list[Path]:
+    def _modules(self, parts: list[str]) -> Sequence[Path]:
         """Return the modules whose path ends with this dotted name."""
-        found = self.by_module.get(parts[-1], [])
-        return list(self._nearest([path for path in found if _module(path)[-len(parts) :] == tuple(parts)]))
+        found = [*self.named.get(f"{parts[-1]}.py", ())]
+        found += [folder / "__init__.py" for folder in self.named.get(parts[-1], ())]
+        return self._nearest(
+            [one for one in found if one in self.known and _module(one)[-len(parts) :] == tuple(parts)]
+        )
 
-    def _require(self, parts: list[str], path: Path, *, dots: int) -> None:
-        """Raise `_UntracedError` unless a module that is not in the repository is known to come from elsewhere."""
-        if not dots and (parts[0] in sys.stdlib_module_names or self.requirements.provide(parts)):
-            return
-        name = "." * dots + ".".join(parts)
-        raise _UntracedError(f"{path.as_posix()} imports {name}, which is neither a tracked file nor a requirement")
+    def _comes_from_elsewhere(self, name: str) -> bool:
+        """True if a module that is not in the repository is one of Python's, is installed, or has the name, or a part
+        of the name, of a distribution that is required."""
+        if name in sys.stdlib_module_names or any(plain(name) in one for one in self.required):
+            return True
+        folders = [Path(sysconfig.get_path("purelib")), *self.root.glob("*env/lib/python3*/site-packages")]
+        return any((folder / name).is_dir() or any(folder.glob(f"{name}.*")) for folder in folders)
 
     # --- requirements -----------------------------------------------------------------------------
 
-    def _read_requirements(self, first: Path) -> None:
-        """Take the names of distributions, and count what is installed from the repository."""
-        for path, told, place in installed_by([first], self.requirements, self._text_to_install, self._installing):
-            if place in self.known:
-                self.found[place.as_posix()] = None
-            elif place in self.folders:
-                self.found[f"{place.as_posix()}/"] = None
-            elif set(place.parts) - {".."}:
-                raise _UntracedError(f"{path.as_posix()} installs {told}, which is not tracked in this repository")
-
-    def _text_to_install(self, path: Path) -> str:
-        """Return the text of a file of requirements, and count what its programs and variables name."""
+    def _read_requirements(self, path: Path) -> None:
+        """Take the names of distributions from a file, and count what it installs from the repository, what its
+        programs start, and what its variables name."""
+        if path in self.seen:
+            return
         self.seen.add(path)
         if path.name.startswith(".env"):
             self._read_text(path.with_name("variables.env"), self._content(path))
-            return ""
-        if not self.requirements.reads(path):
-            return ""
+        if not holds_requirements(path.name):
+            return
         content = self._content(path)
-        for name in installed_programs(path, content):
-            for module in self._modules(name.partition(":")[0].split(".")):
-                self._add_module(module)
-        return content
-
-    def _installing(self, place: Path) -> list[Path]:
-        """Return the files that say what an installed file or folder installs, except for those that were read."""
-        found = self.installing.get(place, [])
-        if place in self.known:
-            found = [place]
-        return [path for path in found if path not in self.seen]
-
-
-def installed_by(
-    files: Iterable[Path],
-    reader: Requirements,
-    text_of: Callable[[Path], str],
-    installing: Callable[[Path], Iterable[Path]],
-) -> Iterator[tuple[Path, str, Path]]:
-    """Yield what these files of requirements install from paths, and what that installs in turn: the file that says
-    so, the path as it is written, and the place.
-
-    ``text_of`` reads a file; ``installing`` returns the files that say what an installed file or folder installs.
-    """
-    waiting, seen = list(files), set[Path]()
-    while waiting:
-        path = waiting.pop(0)
-        if path in seen:
-            continue
-        seen.add(path)
-        text = text_of(path)
-        if not reader.reads(path):
-            continue
-        for told in reader.read(path, text):
+        self.required |= names_in(path.name, content)
+        if path.name == "pyproject.toml":
+            for name in started_by(content).values():
+                for module in self._modules(name.split(".")):
+                    self.add(module)
+        for told in paths_in(path.name, content):
             place = Path(os.path.normpath(path.parent / told))
-            yield path, told, place
-            waiting += installing(place)
+            if place in self.known:
+                self.found[place.as_posix()] = None
+                self._read_requirements(place)
+            elif place in self.below:
+                self.found[f"{place.as_posix()}/"] = None
+                self._read_requirements_of(place)
+            elif set(place.parts) - {".."}:
+                raise _UntracedError(f"{path.as_posix()} installs {told}, which is not tracked in this repository")
+
+    def _read_requirements_of(self, folder: Path) -> None:
+        """Read what a distribution requires: all of it counts, but its tests, say, are not read."""
+        for path in self.below[folder]:
+            if path.parent == folder and INSTALLED.fullmatch(path.name):
+                self._read_requirements(path)
 
 
 def _module(path: Path) -> tuple[str, ...]:
     """Return the parts of a module's dotted name, from the root."""
     parts = path.with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
-
-
-def _top(module: Path, length: int) -> Path:
-    """Return the folder from which a module is imported by the last parts of its name."""
-    return Path(*_module(module)[:-length])
 
 
 def _without_covered(names: Iterable[str]) -> tuple[str, ...]:
@@ -637,19 +580,24 @@ def what_installs(root: Path, top: Path, setup: str) -> list[str]:
         with suppress(OSError):  # the word is too long for a name
             if path.exists() and path.is_relative_to(top) and path not in above:
                 found.append(named.as_posix())
-    installs = [root / name for name in found]
-    for _, _, place in installed_by(installs, Requirements(), text_on_disk, partial(_installing_on_disk, top)):
-        if place.exists() and place.is_relative_to(top) and not place.is_relative_to(root) and place not in above:
-            found.append(os.path.relpath(place, root))
+    waiting, seen = [root / name for name in found], set[Path]()
+    while waiting:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        text = text_on_disk(path) if holds_requirements(path.name) else ""
+        for told in paths_in(path.name, text):
+            place = Path(os.path.normpath(path.parent / told))
+            if not place.is_relative_to(top) or not place.exists():
+                continue
+            if not place.is_relative_to(root) and place not in above:
+                found.append(os.path.relpath(place, root))
+            if place.is_dir():
+                waiting += [one for one in sorted(place.iterdir()) if INSTALLED.fullmatch(one.name)]
+            else:
+                waiting.append(place)
     return list(dict.fromkeys(found))
-
-
-def _installing_on_disk(top: Path, place: Path) -> list[Path]:
-    if not place.is_relative_to(top) or not place.exists():
-        return []
-    if not place.is_dir():
-        return [place]
-    return [path for path in sorted(place.iterdir()) if INSTALLED.fullmatch(path.name)]
 
 
 def imported_from(top: Path, prefixes: Iterable[Path], python_path: str) -> list[PurePosixPath]:

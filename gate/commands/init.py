@@ -45,7 +45,7 @@ def init(
     of the first run; with 2 if you have edited gate.yaml, and with 0 under --no-run.
     """
     from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
-    from gate.commands.setup.served import agent_at
+    from gate.commands.setup.served import agent_at, as_it_describes_itself
     from gate.commands.setup.survey import survey
     from gate.system.signals import run as run_coroutine
 
@@ -55,7 +55,9 @@ def init(
         found.agents.insert(0, run_coroutine(agent_at(url, found.agents, os.environ)))
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
     _show(found)
-    agent = _chosen(found, number, asks=asks)
+    agent = chosen = _chosen(found, number, asks=asks)
+    if agent is not None and agent.start and url is None:
+        agent = run_coroutine(as_it_describes_itself(agent, os.environ))
     proposal = propose(found, agent, folder, workflow=not no_workflow)
     if asks and not click.confirm(f"write {', '.join(proposal.files)}?", default=True):
         raise SystemExit(0)
@@ -69,8 +71,8 @@ def init(
         again = "gate init"
         if url is not None:
             again += f" --url {url}"
-        elif agent is not None and agent != found.agents[0]:
-            again += f" --agent {found.agents.index(agent) + 1}"
+        elif chosen is not None and chosen != found.agents[0]:
+            again += f" --agent {found.agents.index(chosen) + 1}"
         first = run_first(folder, os.environ, proposal, again)
         _show_first(first)
         answered = with_answers(proposal, first.answers)

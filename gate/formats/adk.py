@@ -224,43 +224,29 @@ def get(body: Mapping[str, Any], name: str) -> Any:
     return body.get(name)
 
 
-def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Raise `FormatError` for a key that ADK does not know, and suggest the nearest known key."""
-    spelled = _either(known)
-    for key in body:
-        if key not in spelled:
-            problem = f"unknown key {shorten(str(key), 80)!r} in {what}"
-            near = closest(str(key), spelled)
-            if near:
-                problem += f", did you mean {near!r}?"
-            raise FormatError(problem)
+def refuse_unknown(body: Mapping[str, Any], known: Iterable[str], what: str, *, only_misspelt: bool = False) -> None:
+    """Raise `FormatError` for a key that ADK does not know, and suggest the nearest known key.
 
-
-def refuse_misspelt(body: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Raise `FormatError` for a key similar to a known one, in objects where google-adk ignores unknown keys."""
-    spelled = _either(known)
+    ``only_misspelt``: only for a key similar to a known one, in objects where google-adk ignores unknown keys.
+    """
+    names = set(known)
+    spelled = names | set(map(camel, names))
     for key in body:
         if key in spelled:
             continue
-        near = closest(str(key), spelled, cutoff=0.85)
+        problem = f"unknown key {shorten(str(key), 80)!r} in {what}"
+        near = closest(str(key), spelled, cutoff=0.85 if only_misspelt else 0.6)
         if near:
-            raise FormatError(f"unknown key {shorten(str(key), 80)!r} in {what}, did you mean {near!r}?")
-
-
-def _either(names: Iterable[str]) -> set[str]:
-    """Return the names in both snake case and camel case."""
-    names = set(names)
-    return names | set(map(camel, names))
+            raise FormatError(f"{problem}, did you mean {near!r}?")
+        if not only_misspelt:
+            raise FormatError(problem)
 
 
 def _check(value: Any, what: str) -> None:
     """Raise `FormatError` for keys that google-adk refuses in a value of this shape or below it, or for a key in both
     spellings."""
     body, shape = mapping(value, what), _SHAPES[what]
-    if what == _LENIENT:
-        refuse_misspelt(body, shape, what)
-    else:
-        refuse_unknown(body, shape, what)
+    refuse_unknown(body, shape, what, only_misspelt=what == _LENIENT)
     for name, inner in shape.items():
         if inner is None and what == _LENIENT:
             continue

@@ -120,21 +120,22 @@ def to_invocation(messages: Any, *, user: str = "") -> Invocation:
 
 
 def to_call(raw: Any) -> ToolCall:
-    """Return one tool call: ``{name, arguments}``, ``{name, args}`` or OpenAI's ``{function: {name, arguments}}``.
+    """Return one tool call: ``{name, arguments}``, ``{name, args}``, OpenAI's ``{function: {name, arguments}}``, or
+    Inspect's ``{function, arguments}``.
 
     ``id``, ``result``, ``error`` and ``duration`` are read if present. Raises `FormatError`.
     """
     if not isinstance(raw, OBJECT):
         raise FormatError(f"a tool call must be an object, not {_kind(raw)}")
     body = raw.get("function")
-    if body is None:
+    if body is None or isinstance(body, str):
         body = raw
     if not isinstance(body, OBJECT):
         raise FormatError(f"function must be an object, not {_kind(body)}")
     error = raw.get("error")
     if error is not None:
         error = text_or_json(error)
-    name = tool_name(body.get("name") or body.get("toolName"))
+    name = tool_name(body.get("name") or body.get("toolName") or body.get("function"))
     args = first_value(body, *ARGUMENTS)
     if args is None:
         for key in SAME_MEANING["args"].split():

@@ -8,7 +8,6 @@ infinities, unknown tags, deep nesting and unbounded growth through aliases are 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -37,30 +36,7 @@ _NOT_FINITE = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
 _TAG = "tag:yaml.org,2002:"
 
 
-def _to_null(text: str) -> None:
-    if not _NULL.match(text):
-        raise ValueError(text)
-
-
-def _to_bool(text: str) -> bool:
-    if not _BOOL.match(text):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
-def _to_int(text: str) -> int:
-    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-    return int(text, base)
-
-
-_EXPLICIT: dict[str, Callable[[str], Any]] = {
-    _TAG + "str": str,
-    _TAG + "null": _to_null,
-    _TAG + "bool": _to_bool,
-    _TAG + "int": _to_int,
-    _TAG + "float": finite,
-    "!": str,
-}
+_TEXT_TAGS = {_TAG + "str", "!"}
 _COLLECTIONS = {_TAG + "map", _TAG + "seq", "!", None}
 
 
@@ -69,9 +45,9 @@ def _resolve(text: str) -> Any:
     if _NULL.match(text):
         return None
     if _BOOL.match(text):
-        return _to_bool(text)
+        return text.lower() == "true"
     if _INT.match(text):
-        return _to_int(text)
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     if _FLOAT.match(text):
         return finite(text)
     if _NOT_FINITE.match(text):
@@ -80,14 +56,12 @@ def _resolve(text: str) -> Any:
 
 
 def _scalar_value(event: Any, line: int) -> Any:
-    try:
-        if event.tag is not None:
-            return _EXPLICIT[event.tag](event.value)
-        if event.implicit[0]:
-            return _resolve(event.value)
+    if event.tag is not None and event.tag not in _TEXT_TAGS:
+        raise RefusedTextError(f"unknown tag {shorten(event.tag, 80)}", line)
+    if event.tag is not None or not event.implicit[0]:
         return event.value
-    except KeyError as error:
-        raise RefusedTextError(f"unknown tag {shorten(event.tag, 80)}", line) from error
+    try:
+        return _resolve(event.value)
     except RefusedTextError as error:
         raise RefusedTextError(error.what, line) from error
     except ValueError as error:

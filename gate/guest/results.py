@@ -184,25 +184,6 @@ def arguments(part: Any) -> Any:
 TYPES = ("human", "ai", "system", "tool", "function", "AIMessageChunk")
 
 
-def is_snapshot(answer: Any) -> bool:
-    """True for the result of a graph's `get_state`."""
-    return isinstance(answer, tuple) and has(answer, "values", "next", "config", "tasks")
-
-
-def from_snapshot(answer: Any) -> Any:
-    """Return the state of a graph, or an error if nodes are left to run."""
-    error = ""
-    for task in answer.tasks or ():
-        if getattr(task, "error", None):
-            error = "a node of the graph failed: " + str(task.error)
-            break
-    if not error and answer.next:
-        error = WAITING + ", before " + ", ".join(map(str, answer.next))
-    if not error:
-        return from_langchain(answer.values)
-    return {"error": error, "messages": list(map(plain, langchain_messages(answer.values)))}
-
-
 def is_output(answer: Any) -> bool:
     """True for the result of a graph's `invoke` under `version="v2"`."""
     return type(answer).__name__ == "GraphOutput" and has(answer, "value", "interrupts")
@@ -539,7 +520,6 @@ FORMS: Any = [
     (is_agents_sdk, from_agents_sdk),
     (is_pydantic_ai, from_pydantic_ai),
     (is_langchain, from_langchain),
-    (is_snapshot, from_snapshot),
     (is_output, from_output),
     (is_adk, from_adk),
     (is_crewai, from_crewai),

@@ -288,19 +288,10 @@ def _message(message: Any, texts: Mapping[str, Any]) -> Any:
     if not isinstance(message, Mapping):
         return message
     found: dict[str, Any] = {"content": _attached(message.get("content"), texts)}
-    calls = message.get("tool_calls")
-    if isinstance(calls, list):
-        found["tool_calls"] = list(map(_call, calls))
     error = message.get("error")
     if isinstance(error, Mapping):
         found |= {"status": "error", "content": str(error.get("message") or found["content"])}
     return changed(message, **found)
-
-
-def _call(call: Any) -> Any:
-    if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
-        return call
-    return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments")}
 
 
 def _attached(content: Any, texts: Mapping[str, Any]) -> Any:

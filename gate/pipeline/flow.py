@@ -18,14 +18,13 @@ from gate.decision import Settings
 from gate.errors import ConfigError, MeasureError, PublishError
 from gate.hosts import HOSTS, read_host_options
 from gate.hosts.base import Applies, Done, Effect, Host, PostComment, Publication, WriteSummary, publish
-from gate.model import Result, SuiteResult, Verdict
-from gate.pipeline.journal import close_again
+from gate.model import Result, SuiteResult
 from gate.pipeline.launch import wants_base_beside
 from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
 from gate.pipeline.references import References, find_all_references
 from gate.pipeline.session import RunOptions, Session, open_session
-from gate.pipeline.terms import after_proofs, job_settings, step_down, with_settings_of_run
+from gate.pipeline.terms import job_settings
 from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shard_result, shown_trials
 from gate.records import read_header
 from gate.reports.files import Outputs, check_outputs, write_reports
@@ -66,23 +65,15 @@ async def run_gate(
             session.run_budget.reserved = session.settings.most_epochs * sum(len(rest.suite.cases) for rest in plans)
             suites.append(await measure_suite(session, plan, found))
             del plan  # drop the cases and recordings: judging needs only the record
-        results = step_down(len(suites), lambda number, proven: _judged(suites[number], proven, environment))
-        return _report(session, suites, results, outputs)
+        return _report(session, suites, list(map(_judged, suites)), outputs)
 
 
-def _judged(suite: MeasuredSuite, proven: int, environment: Mapping[str, str]) -> SuiteResult:
-    """Return the verdict on a suite's record, after so many suites are proven. If only the error budget left by those
-    makes it a proof, its record states that."""
-    terms = suite.terms
-    if proven:
-        terms = with_settings_of_run(terms, after_proofs(terms.settings, proven))
-    record = load_to_judge(suite.path, criteria=terms.criteria)
+def _judged(suite: MeasuredSuite) -> SuiteResult:
+    """Return the verdict on a suite's record; a shard's has none."""
+    record = load_to_judge(suite.path, criteria=suite.terms.criteria)
     if record.header.shard != (1, 1):
-        return shard_result(record, terms.settings.max_error_rate)
-    result = accepted(judge_record(record, suite.found.all, terms), suite.found)
-    if proven and result.verdict is Verdict.REGRESSED:
-        close_again(suite.path, load_to_judge(suite.path), terms.plain(), environment)
-    return result
+        return shard_result(record, suite.terms.settings.max_error_rate)
+    return accepted(judge_record(record, suite.found.all, suite.terms), suite.found)
 
 
 def _report(

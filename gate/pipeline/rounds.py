@@ -49,31 +49,29 @@ MORE_EPOCHS = 2
 """Factor on the usual maximum of epochs for a change that was once measured as regressed and has not passed since."""
 
 
-def _rerun_of_base(
-    session: Session, base: BaseAgent, references: Sequence[Reference], *, ran_beside: bool, stated: str
-) -> str:
-    """Return how the base commit's agent is run again; ``stated`` is the setting, ``ran_beside``: it already ran.
+def _rerun_of_base(session: Session, base: BaseAgent, own: Reference, *, ran_beside: bool) -> str:
+    """Return how the base commit's agent is run again; ``ran_beside``: it already ran.
 
     Raises:
         ConfigError: it has to be run, and cannot be.
     """
-    where, own = session.where, references[0]
+    where, wanted = session.where, session.config.file.baseline.rerun
     is_itself = where.head is not None and not where.dirty and own.commit == where.head
     if is_itself or base.mixed_with_change:  # as every night: running both sides would excuse drift
         return "never"
     if base.beside or (ran_beside and own.beside):
-        if base.options is not None:
-            return "beside"
+        return "never" if base.options is None else "beside"
+    if wanted == "never":
         return "never"
-    if session.config.file.baseline.rerun == "auto" and base.options is not None:
+    if base.options is not None:
         return "match"
-    if base.options is None and stated != "never":
+    if wanted == "match":
         raise ConfigError(
-            f"baseline.rerun: {stated} needs the base commit's agent, and it cannot be run here",
+            "baseline.rerun: match needs the base commit's agent, and it cannot be run here",
             where=str(session.config.path),
             hint="it needs a python: or command: agent, and a stored baseline whose commit is in this clone",
         )
-    return stated
+    return "never"
 
 
 class Numbers:
@@ -117,7 +115,7 @@ class SuiteRun:
         """Trials that take the place of a stored baseline."""
         self.notes: tuple[str, ...] = ()
         """Notes on how the base commit's agent did."""
-        rerun = _rerun_of_base(session, base, references, ran_beside=bool(self._of_base), stated=self.settings.rerun)
+        rerun = _rerun_of_base(session, base, references[0], ran_beside=bool(self._of_base))
         self.settings = replace(self.settings, rerun=rerun)
         check_executor(session.config, plan)
         self._pair()

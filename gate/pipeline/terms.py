@@ -1,14 +1,12 @@
 """The terms of a verdict: the demands on a record, how it was measured, and how a job divides its error budget.
 
 A user makes one decision per job. So ``alpha`` is divided over the job's comparisons (Bonferroni): each suite with each
-of its references that has records. A suite without a baseline cannot be called regressed, so it takes no part. Once
-suites are proven, the others are judged with what is left (Holm): the job is blocked already, and the same trials may
-name more.
+of its references that has records. A suite without a baseline cannot be called regressed, so it takes no part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +20,7 @@ from gate.config.resolve import Plan
 from gate.config.settings import expired_quarantine, settings_of
 from gate.decision import Settings
 from gate.errors import MeasureError
-from gate.model import Criterion, SuiteResult, Verdict
+from gate.model import Criterion, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.identity import GitContext
 from gate.pipeline.references import References
@@ -67,7 +65,8 @@ class Terms(Demands, frozen=True):
     categories: Mapping[str, frozenset[str]] = {}
     """Tools by category, so that a call of one is not shown as a difference if its category was expected."""
     base: Demands | None = None
-    """The demands of the base commit if they differ: the verdict is never better than the one under them."""
+    """The demands of the base commit if they differ: the verdict is never better than the one under them. Of their
+    settings, those of the run are the terms' own."""
     rules: str = ""
     """The commit whose rules these are; empty: the record's own."""
     changes: tuple[str, ...] = ()
@@ -206,7 +205,7 @@ def _demands_of_base(plan: Plan, own: Demands, base: Config | None, release: str
         stated = plan.base_thresholds.get(case.id)
         if stated:
             thresholds[case.id] = dict(stated)
-    settings = _with_settings_of_run(settings_of(base, now(), release=bool(release)), own.settings)
+    settings = with_settings_of_run(settings_of(base, now(), release=bool(release)), own.settings)
     if (plan.base_criteria, settings, thresholds) == (own.criteria, own.settings, own.thresholds):
         return None
     return Demands(plan.base_criteria, settings, thresholds)
@@ -241,7 +240,7 @@ def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
         deselected = own.deselected | (terms.deselected or frozenset())
         terms = replace(terms, deselected=deselected, selection=own.selection or terms.selection)
     if record.footer is not None and record.footer.terms:
-        terms = with_settings_of_run(terms, own.settings)
+        terms = replace(terms, settings=with_settings_of_run(terms.settings, own.settings))
     return replace(
         terms,
         notes=tuple(dict.fromkeys((*own.notes, *terms.notes))),
@@ -254,21 +253,9 @@ def with_run_of(record: Record, terms: Terms, *, scope: bool = True) -> Terms:
     )
 
 
-def with_settings_of_run(terms: Terms, settings: Settings) -> Terms:
-    """Return the terms with these settings' values for how trials were scheduled and in what job."""
-    return _with_all_settings(terms, lambda own: _with_settings_of_run(own, settings))
-
-
-def _with_settings_of_run(settings: Settings, of: Settings) -> Settings:
+def with_settings_of_run(settings: Settings, of: Settings) -> Settings:
+    """Return the settings with those of a run: how its trials were scheduled, and in what job."""
     return replace(settings, **{name: getattr(of, name) for name in SETTINGS_OF_RUN})
-
-
-def _with_all_settings(terms: Terms, changed: Callable[[Settings], Settings]) -> Terms:
-    """Return the terms with changed settings, both the own and those of the base."""
-    base = terms.base
-    if base is not None:
-        base = replace(base, settings=changed(base.settings))
-    return replace(terms, settings=changed(terms.settings), base=base)
 
 
 # --- one error budget for a job -------------------------------------------------------------------
@@ -297,7 +284,8 @@ def job_settings(
 def divided_at_least(terms: Terms, references: Sequence[Reference]) -> Terms:
     """Return the terms with an alpha that is divided at least over the comparisons made here."""
     here = comparisons_of(terms, references)
-    return _with_all_settings(terms, lambda own: replace(own, comparisons=max(own.comparisons, here)))
+    comparisons = max(terms.settings.comparisons, here)
+    return replace(terms, settings=replace(terms.settings, comparisons=comparisons))
 
 
 def comparisons_of(terms: Terms, references: Sequence[Reference], *, beside: bool = False) -> int:
@@ -309,28 +297,3 @@ def comparisons_of(terms: Terms, references: Sequence[Reference], *, beside: boo
     if terms.base is None:
         return made
     return 2 * made
-
-
-def after_proofs(settings: Settings, proven: int) -> Settings:
-    """Return the settings of the other suites once this many are proven."""
-    return replace(settings, comparisons=max(1, settings.comparisons - proven))
-
-
-def step_down(suites: int, judge: Callable[[int, int], SuiteResult]) -> list[SuiteResult]:
-    """Return the results of a job's suites; suites are judged again with the error budget left after each proof.
-
-    ``judge(number, proven)`` judges a suite from the existing trials, after this many proofs.
-    """
-    results = [judge(number, 0) for number in range(suites)]
-    judged_after = 0
-    while True:
-        proven = sum(one.verdict is Verdict.REGRESSED for one in results)
-        if proven <= judged_after:
-            return results
-        judged_after = proven
-        for number, one in enumerate(results):
-            if one.verdict is Verdict.REGRESSED:
-                continue
-            other = judge(number, proven)
-            if other.verdict is Verdict.REGRESSED:
-                results[number] = other

@@ -28,8 +28,8 @@ from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, ScriptedUser, SimulatedUser, User, execute
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import own_user
-from gate.records import RecordWriter, from_digest, redacted, to_record
-from gate.scoring.batch import Batch, Recording, Scored, ScoredBatch, ScoringSetup
+from gate.records import RecordWriter, redacted, to_record
+from gate.scoring.batch import Batch, Recording, ScoredBatch, ScoringSetup
 from gate.scoring.executor import open_executor
 from gate.scoring.off_loop import off_loop
 from gate.scoring.score import score_recorded, score_trial
@@ -364,7 +364,7 @@ class Replayer:
         self._setup = ScoringSetup(plan.scorers, config.agent.transient)
         self._recorded = in_order(plan.suite.recorded)
 
-    async def run(self, jobs: Sequence[Job]) -> AsyncGenerator[list[Recorded], None]:
+    async def run(self, jobs: Sequence[Job]) -> AsyncGenerator[Sequence[Recorded], None]:
         """Yield the scored trials of the jobs in parts, in no particular order; fewer than requested if a budget ends.
 
         Close it (``contextlib.aclosing``) to cancel what is in flight.
@@ -389,7 +389,9 @@ class Replayer:
                     for task in sorted(done, key=lambda task: task.exception() is not None):  # keep successes
                         part, answer = waiting.pop(task), task.result()
                         pace.learn(len(part), answer.seconds)
-                        yield self._kept(part, answer.scored)
+                        for trial, _ in answer.scored:
+                            self._run_budget.charge(trial)
+                        yield answer.scored
             finally:
                 for task in waiting:
                     task.cancel()
@@ -407,15 +409,6 @@ class Replayer:
             found = self._recorded[job.case.id][job.number - 1]
             recordings.append(Recording(places[job.case.id], job.number, found.invocations, found.error))
         return Batch(cases, recordings)
-
-    def _kept(self, jobs: Sequence[Job], scored: Sequence[Scored]) -> list[Recorded]:
-        kept = []
-        for job, one in zip(jobs, scored, strict=True):
-            bare = Trial(job.case.id, job.number, error=one.error, duration=one.duration)
-            trial = from_digest(bare, one.digest)
-            self._run_budget.charge(trial)
-            kept.append((trial, one.line))
-        return kept
 
 
 class _BatchSize:

@@ -53,7 +53,7 @@ from gate.model import (
 from gate.model.finding import Finding
 from gate.pipeline.budget import spent_on
 from gate.pipeline.references import References
-from gate.pipeline.terms import Demands, Terms, divided_at_least
+from gate.pipeline.terms import Demands, Terms, divided_at_least, with_settings_of_run
 from gate.records import Footer, Header, PlannedCase, Record, cases_of, digested, fold_record, iter_trials
 from gate.reports.formatting import agree, count
 from gate.reports.trials import SuiteTrials
@@ -144,7 +144,8 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     terms = divided_at_least(terms, references)
     found = _against_all(record, references, terms, terms)
     if terms.base is not None:
-        found = _stricter_of(found, _against_all(record, references, terms.base, terms))
+        base = replace(terms.base, settings=with_settings_of_run(terms.base.settings, terms.settings))
+        found = _stricter_of(found, _against_all(record, references, base, terms))
     found = replace(
         found,
         cases=_with_categories(found.cases, terms.categories),

@@ -15,10 +15,8 @@ from gate.records.reader import (
 )
 from gate.records.shards import assign_shards, merge
 from gate.records.transform import (
-    Digest,
-    digest_of,
+    bare,
     digested,
-    from_digest,
     redacted,
     strip,
     to_record,

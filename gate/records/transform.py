@@ -19,6 +19,7 @@ from gate.model import (
     Trial,
     TrialError,
     Usage,
+    parts_of,
     text_of,
 )
 from gate.records.lines import COMFORTABLE_BYTES, to_line, trial_line
@@ -112,62 +113,8 @@ MAX_SHOWN_ERROR = 200
 """The most characters of a tool's error that stay in memory."""
 MAX_SHOWN_LOG = 1_000
 """The most characters of a failing trial's log that stay in memory."""
-CallDigest = tuple[str, Any, float | None]
-TurnDigest = tuple[str, Usage | None, str, tuple[CallDigest, ...], tuple[tuple[str, str], ...], bool]
 ScoreDigest = tuple[str, float | None, str, str | None, tuple[tuple[str, float], ...], tuple[tuple[str, str], ...]]
-Digest = tuple[tuple[TurnDigest, ...], tuple[ScoreDigest, ...], str, str]
-"""The digest of a trial. Per turn: digest, usage, the beginning of the response, calls (name, arguments, seconds),
-`Invocation.tool_outcomes`, and a flag for whether calls are reported. Per score: name, value, reason, error,
-dimensions, judges. Then `Trial.answer`, and the end of `Trial.log`."""
-
-
-def digest_of(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Digest:
-    """Return the digest of texts and scores that `digested` keeps, as plain values."""
-    answer = trial.answer if len(trial.invocations) == 1 else ""  # that of the only turn
-    turns, scores = [], []
-    for turn in trial.invocations:
-        turns.append(_turn_digest(turn, answer, calls=failed or calls, names=names, text=text))
-    for name, given in trial.scores.items():
-        reason, dimensions = "", dict[str, float]()
-        if failed or given.value is None:
-            reason = given.reason
-        if given.details:
-            dimensions = dict(given.dimensions)
-        scores.append((name, given.value, reason, given.error, tuple(dimensions.items()), given.judges))
-    log = ""
-    if failed:
-        log = tail(trial.log, MAX_SHOWN_LOG)
-    return tuple(turns), tuple(scores), trial.answer, log
-
-
-def from_digest(trial: Trial, digest: Digest) -> Trial:
-    """Return the trial with its content replaced by that of a digest."""
-    turns, scores, answer, log = digest
-    return Trial(
-        trial.case_id,
-        trial.number,
-        trial.round,
-        trial.tag,
-        trial.side,
-        tuple([_kept_turn(*turn) for turn in turns]),
-        _shared_scores(scores),
-        trial.error,
-        trial.duration,
-        trial.attempts,
-        trial.started,
-        trial.again,
-        answer,
-        trial.process,
-        trial.run,
-        log,
-        trial.replay,
-        trial.users,
-        tuple(map(_usage_of, trial.earlier)),
-    )
-
-
-def _usage_of(attempt: tuple[Invocation, ...]) -> tuple[Invocation, ...]:
-    return tuple([Invocation(usage=turn.usage) for turn in attempt])
+"""A score's name, value, reason, error, dimensions and judges."""
 
 
 def digested(trial: Trial, *, failed: bool, calls: bool = False, names: bool = False, text: int = 0) -> Trial:
@@ -178,11 +125,42 @@ def digested(trial: Trial, *, failed: bool, calls: bool = False, names: bool = F
     tool calls always stay; the names and durations of timed tools always stay, with ``names`` those of all. ``text``:
     the number of characters of each response to keep.
     """
-    return from_digest(trial, digest_of(trial, failed=failed, calls=calls, names=names, text=text))
+    answer = trial.answer if len(trial.invocations) == 1 else ""  # that of the only turn
+    turns, scores = [], []
+    for turn in trial.invocations:
+        turns.append(_digested_turn(turn, answer, calls=failed or calls, names=names, text=text))
+    for name, given in trial.scores.items():
+        reason, dimensions = "", dict[str, float]()
+        if failed or given.value is None:
+            reason = given.reason
+        if given.details:
+            dimensions = dict(given.dimensions)
+        scores.append((name, given.value, reason, given.error, tuple(dimensions.items()), given.judges))
+    log = ""
+    if failed:
+        log = tail(trial.log, MAX_SHOWN_LOG)
+    earlier = tuple(map(_usages_of, trial.earlier))
+    return replace(trial, invocations=tuple(turns), scores=_shared_scores(tuple(scores)), log=log, earlier=earlier)
 
 
-def _turn_digest(turn: Invocation, answer: str, *, calls: bool, names: bool, text: int) -> TurnDigest:
-    """Return the digest of a turn; ``answer`` is that of its texts and calls, empty if it has yet to be computed."""
+def bare(trial: Trial) -> Trial:
+    """Return the part of a recorded trial that tells how the run goes on: its end, its duration and its usage."""
+    return Trial(
+        trial.case_id,
+        trial.number,
+        invocations=_usages_of(trial.invocations),
+        error=trial.error,
+        duration=trial.duration,
+    )
+
+
+def _usages_of(attempt: tuple[Invocation, ...]) -> tuple[Invocation, ...]:
+    return tuple([Invocation(usage=turn.usage) for turn in attempt])
+
+
+def _digested_turn(turn: Invocation, answer: str, *, calls: bool, names: bool, text: int) -> Invocation:
+    """Return a turn as `digested` keeps it; ``answer`` is the digest of its texts and calls, empty if it has yet to be
+    computed."""
     said = turn.text
     digest = answer
     if not said:
@@ -191,33 +169,24 @@ def _turn_digest(turn: Invocation, answer: str, *, calls: bool, names: bool, tex
         called = [(call.name, call.args) for call in turn.tool_calls]
         whole = f"{len(said)} {said} {called!r}".encode("utf-8", "surrogatepass")
         digest = blake2b(whole, digest_size=8).hexdigest()
-    shown = ""
+    response: tuple[Part, ...] = ()
     if text:
-        shown = cut(text_of(turn.response, thoughts=False), text)
-    made: list[CallDigest] = []
+        response = parts_of(cut(text_of(turn.response, thoughts=False), text))
+    made = []
     if calls or names or any(call.duration is not None for call in turn.tool_calls):
         for call in turn.tool_calls:
-            made.append((call.name, call.args if calls else None, call.duration))
-    outcomes = tuple([(name, shorten(error, MAX_SHOWN_ERROR)) for name, error in turn.tool_outcomes])
-    return digest, turn.usage, shown, tuple(made), outcomes, turn.shows_calls
-
-
-def _kept_turn(
-    digest: str,
-    usage: Usage | None,
-    shown: str,
-    calls: tuple[CallDigest, ...],
-    outcomes: tuple[tuple[str, str], ...],
-    reports: bool,
-) -> Invocation:
-    outcomes = _shared_outcomes(tuple(map(tuple, outcomes)))
-    if not shown and not calls:
-        return _shared_turn(digest, usage, outcomes, reports)
-    made = tuple([ToolCall(name, args, duration=seconds) for name, args, seconds in calls])
-    kept = Invocation(tool_calls=made, usage=usage, digest=digest, outcomes=outcomes, reports_calls=reports)
-    if shown:
-        kept = replace(kept, response=(Part(shown),))
-    return kept
+            made.append(ToolCall(call.name, call.args if calls else None, duration=call.duration))
+    outcomes = _shared_outcomes(tuple([(name, shorten(error, MAX_SHOWN_ERROR)) for name, error in turn.tool_outcomes]))
+    if not response and not made:
+        return _shared_turn(digest, turn.usage, outcomes, turn.shows_calls)
+    return Invocation(
+        response=response,
+        tool_calls=tuple(made),
+        usage=turn.usage,
+        digest=digest,
+        outcomes=outcomes,
+        reports_calls=turn.shows_calls,
+    )
 
 
 @lru_cache(maxsize=1_000)

@@ -3,8 +3,9 @@
 Templates turn findings into words: those on a suite in `words`, those on a criterion in `reasons`. From them a `View`
 builds everything that is said of a suite, its longer parts in `certainty`, `next_step` and `story`; a `RowView` does so
 for a criterion. `cases` selects the cases to show, `labels` names verdicts and costs, `formatting` formats figures. The
-formats only lay this out: `console`, `markdown`, `html`, `notebook`, `json`, `openmetrics`, and, as tests of a test
-runner (`checks`), `junit` and `ctrf`. Histories (`history`) and line-ups (`lineup`) have separate texts.
+formats only lay this out: `console`, `markdown`, `json`, `openmetrics`, and, as tests of a test runner (`checks`),
+`junit` and `ctrf`. `notebook` and most of `html` are the Markdown as HTML. Histories (`history`) and line-ups
+(`lineup`) have separate texts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The badge of a suite: its newest verdict as a small picture, and as the JSON from which shields.io draws one.
+"""The badge of a suite: its newest verdict as a small picture.
 
 It claims no more than is known: a run without a verdict is ``unknown``, and one that could not be measured is no pass.
 """
 
 from __future__ import annotations
-
-import json
 
 from markupsafe import Markup
 
@@ -23,7 +21,6 @@ _CHARACTER = 6.7
 COLORS = {"good": "#11734a", "warn": "#8a5a00", "mute": "#5b6370", "bad": "#bb2430", "error": "#bb2430"}
 """The background of each tone; white text on it has a contrast of at least 4.5."""
 UNKNOWN = ("unknown", "mute")
-_NO_ERRORS = (VERDICTS[Verdict.PASS], VERDICTS[Verdict.INCONCLUSIVE], UNKNOWN[0])
 
 
 def look_of(verdict: str) -> tuple[str, str]:
@@ -56,17 +53,3 @@ def badge(suite_id: str, verdict: str, day: str) -> str:
         one=text.format(6, left - 12, label),
         other=text.format(left + 6, right - 12, said),
     )
-
-
-def endpoint(suite_id: str, verdict: str) -> str:
-    """Return the JSON for ``https://img.shields.io/endpoint?url=…``."""
-    said, tone = look_of(verdict)
-    plain = {
-        "schemaVersion": 1,
-        "label": one_line(f"{LABEL}: {suite_id}", MOST),
-        "message": said,
-        "color": COLORS[tone].removeprefix("#"),
-        "isError": said not in _NO_ERRORS,
-        "cacheSeconds": 300,
-    }
-    return json.dumps(plain, indent=1) + "\n"

@@ -83,26 +83,29 @@ def is_named(one: GroupResult, suite: SuiteResult) -> bool:
     return any((one.kind, one.name) == (found.kind, found.name) for found in suite.concentrated)
 
 
-def is_paired(one: GroupResult) -> bool:
-    """True if both sides have the same cases, so that the difference is a change."""
-    return one.change is not None and same_cases(one)
+def rows(suite: SuiteResult) -> tuple[list[tuple[bool, str, str, str, str]], int]:
+    """Return for each group to show: True if it is named, its name, its cases, its pass rates and the changed cases,
+    and the number of further groups. Names are the user's."""
+    shown, left = groups(suite)
+    return [
+        (is_named(one, suite), _name_of(one), count(one.cases, "case"), _rates(one), moved(one)) for one in shown
+    ], left
 
 
-def name_of(one: GroupResult) -> str:
-    """Return the name in a row of the table; it is the user's."""
+def _name_of(one: GroupResult) -> str:
     if one.kind is GroupKind.COMPLEXITY:
         return _named(one.kind, one.name)
     return _shortened(one.name)
 
 
-def rates(one: GroupResult) -> tuple[str, str]:
-    """Return the pass rates of the baseline and of the candidate."""
-    before, now = figures([value_of(one.baseline), value_of(one.candidate)], Scale.BINARY)
-    if one.baseline is None:
-        before = NO_FIGURE
+def _rates(one: GroupResult) -> str:
+    """Return the pass rate, after the baseline's if both sides have the same cases, so that it is a change."""
     if one.candidate is None:
-        now = NO_FIGURE
-    return before, now
+        return NO_FIGURE
+    before, now = figures([value_of(one.baseline), value_of(one.candidate)], Scale.BINARY)
+    if one.change is not None and same_cases(one):
+        return f"{before} → {now}"
+    return now
 
 
 def moved(one: GroupResult) -> str:

@@ -13,7 +13,7 @@ from io import StringIO
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from gate.model import CaseResult, Result, SuiteResult, Verdict
+from gate.model import CaseResult, Result, SuiteResult
 from gate.reports import by_tag
 from gate.reports.cases import distinct, improvement, status, status_counts, tally
 from gate.reports.formatting import count, listing
@@ -22,7 +22,7 @@ from gate.reports.rows import RowView
 from gate.reports.sparkline import encodable
 from gate.reports.table import table
 from gate.reports.trajectory_diff import TurnDiff, differences
-from gate.reports.view import CaseTable, View, views_of
+from gate.reports.view import View, views_of
 from gate.security import escape
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ _MANY = 200
 """Maximum number of cases that ``-v`` lists."""
 _LINES = 40
 """Maximum number of lines in one difference."""
-_TAGS = 6
-"""Maximum number of tags shown without ``-v``: those with losses."""
+_DIFFERENCES = 6
+"""Maximum number of differences in what the model sees."""
 
 
 def render(
@@ -106,7 +106,6 @@ def _suite(console: Console, view: View, *, verbose: bool, label: str) -> None:
         _line(console, 2, (escape.console(" ".join(view.lead)), ""))
     console.print()
     _cases(console, view)
-    _by_tag(console, suite, verbose=verbose)
     todo = view.next_step(label)
     if todo:
         _line(console, 2, ("Next: ", "bold"), (escape.console(todo), ""), hang=6)
@@ -114,7 +113,7 @@ def _suite(console: Console, view: View, *, verbose: bool, label: str) -> None:
     if verbose:
         _numbers(console, view)
     _listed(console, "What changed in the rules or suite", view.changes)
-    _listed(console, "What the model sees now", view.differences(_TAGS))
+    _listed(console, "What the model sees now", view.differences(_DIFFERENCES))
     _listed(console, "Warnings", view.warnings, "yellow")
     _listed(console, "Against other baselines", [one.line for one in view.further])
     _below(console, view, verbose=verbose)
@@ -127,7 +126,7 @@ def _cases(console: Console, view: View) -> None:
     """Print the table of cases, with name, before and now, and the changed behaviour of the first."""
     cases = view.table
     if cases.lines:
-        _printed(console, table(_rows(cases), console.width - 2))
+        _printed(console, table(cases.rows("before"), console.width - 2))
         if cases.more:
             named = listing(case.id for case in cases.rest)
             _line(console, 2, (escape.console(f"… {cases.more}: {named}"), "dim"), hang=2)
@@ -139,18 +138,6 @@ def _cases(console: Console, view: View) -> None:
             _line(console, 4, (escape.console(first.reasons[0]), ""))
         _turns(console, turns)
         console.print()
-
-
-def _rows(cases: CaseTable) -> list[list[str]]:
-    """Return the rows of the table of cases with their head; without a baseline, there is only one figure."""
-    rows = [["case", "before", "this change"]]
-    for case, before, now in cases.lines:
-        rows.append([case.id or "(no id)", before or "–", now])
-    if not cases.has_base:
-        rows[0][2] = "passed"
-        for row in rows:
-            del row[1]
-    return rows
 
 
 def _named(console: Console, case: CaseResult) -> None:
@@ -175,25 +162,13 @@ def _turns(console: Console, turns: Iterable[TurnDiff]) -> None:
             _line(console, 6, (f"… and {count(len(turn.lines) - _LINES, 'more line')}", "dim"))
 
 
-def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
-    """Print a row for each tag with a loss unless the verdict is a pass; with ``-v``, for all tags."""
-    if not suite.groups or (suite.verdict is Verdict.PASS and not verbose):
-        return
-    shown, left = by_tag.groups(suite)
-    if not verbose:
-        moved = [one for one in shown if one.lost or one.baseline is None or by_tag.is_named(one, suite)][:_TAGS]
-        shown, left = moved, left + len(shown) - len(moved)
+def _by_tag(console: Console, suite: SuiteResult) -> None:
+    shown, left = by_tag.rows(suite)
     if not shown:
         return
     rows = [["tag", "cases", "pass rate", ""]]
-    for group in shown:
-        name = by_tag.name_of(group)
-        if by_tag.is_named(group, suite):
-            name = f"✗ {name}"
-        before, rate = by_tag.rates(group)
-        if by_tag.is_paired(group):
-            rate = f"{before} → {rate}"
-        rows.append([name, f"{group.cases:,}", rate, by_tag.moved(group)])
+    for is_named, name, cases, rate, moved in shown:
+        rows.append([f"✗ {name}" if is_named else name, cases.partition(" ")[0], rate, moved])
     _printed(console, table(rows, console.width - 2))
     _more(console, left)
     console.print()
@@ -205,6 +180,7 @@ def _by_tag(console: Console, suite: SuiteResult, *, verbose: bool) -> None:
 def _numbers(console: Console, view: View) -> None:
     for row in view.rows:
         _criterion(console, row)
+    _by_tag(console, view.suite)
     _every_case(console, view)
     _listed(console, "How it was decided", view.whole_story)
 

@@ -275,46 +275,17 @@ def difference_interval(estimate: Estimate | None, scale: Scale) -> str:
 
 
 def _bracketed(estimate: Estimate, show: Callable[[float], str]) -> str:
+    """Return a mean with its interval; a unit that all three have is stated once."""
+    mean = show(estimate.value)
     if estimate.level == 0.0:  # there is no interval
-        return show(estimate.value)
-    mean, low, high = show(estimate.value), show(estimate.low), show(estimate.high)
-    factor = _factor(mean)
-    if factor is not None and math.isfinite(1000 * estimate.low) and math.isfinite(1000 * estimate.high):
-        signed = show(1.0).startswith("+")
-        low, high = _in_unit(estimate.low, factor, signed), _in_unit(estimate.high, factor, signed)
-    elif mean.endswith(" %") and low.endswith(" %") and high.endswith(" %"):
-        low, high = low.removesuffix(" %"), high.removesuffix(" %")
+        return mean
+    low, high = show(estimate.low), show(estimate.high)
+    parts = [text.split(" ") for text in (mean, low, high)]
+    if all(len(part) == 2 and part[1] == parts[0][1] for part in parts):
+        low, high = parts[1][0], parts[2][0]
     elif low.startswith("$") and high.startswith("$"):
         low, high = low[1:], high[1:]
     return f"{mean} [{low}, {high}]"
-
-
-_FACTORS = {" µs": 1e6, " ms": 1e3, " s": 1.0}
-
-
-def _factor(mean: str) -> float | None:
-    """Return the factor from seconds to the unit of a mean, which the ends of its interval also have."""
-    if " min" in mean:
-        return None
-    for unit, factor in _FACTORS.items():
-        if mean.endswith(unit):
-            return factor
-    return None
-
-
-def _in_unit(value: float, factor: float, signed: bool) -> str:
-    """Return a time in the given unit, without the unit's name; only a time of zero is shown as zero."""
-    size = abs(value) * factor
-    if not size:
-        return _sign(0.0, "0", signed) + "0"
-    places = 1
-    if factor == 1:
-        places = 2
-    if size >= 10:
-        places -= 1
-    elif size < 1:
-        places = max(places, 1 - math.floor(math.log10(size)))
-    return _sign(value, "1", signed) + _trimmed(size, min(12, places))
 
 
 def sample(estimate: Estimate | None) -> str:

@@ -379,7 +379,7 @@ def _version_cell(value: VersionValue | None, series: Series) -> str:
 
 def cases_table(cases: Iterable[CaseHistory]) -> list[Row]:
     """Return the pass rate of each case, with flaky ones flagged."""
-    rows: list[Row] = [("case", "pass rate, 95 % interval", "trials", "", "by run")]
+    rows: list[Row] = [("case", "pass rate, 95 % interval", "trials", "note", "by run")]
     for case in cases:
         if len(case.by_record) <= FEW_RUNS:
             by_run = " ".join(f"{passed}/{trials}" for passed, trials in case.by_record)

@@ -6,7 +6,6 @@ This is version 1. Within a version, keys may be added, but none is removed or c
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from gate.histories.cases import CaseHistory
 from gate.histories.trends import Going, Histories, PastRun, Point, Series, SeriesMove, SuiteHistory, Version
 from gate.model import Estimate
 from gate.reports.history import break_lines, findings, warning_line
-from gate.security.escape import unicode_only
+from gate.reports.json import plain
 
 VERSION = 1
 
@@ -28,7 +27,7 @@ def render(found: Histories) -> str:
         "suites": [suite_json(suite) for suite in found.suites],
         "left_out": msgspec.to_builtins(found.unread),
     }
-    text = json.dumps(_finite(document), allow_nan=False)  # indenting here is ten times slower, as it is not compiled
+    text = json.dumps(plain(document), allow_nan=False)  # indenting here is ten times slower, as it is not compiled
     return msgspec.json.format(text, indent=1) + "\n"
 
 
@@ -152,16 +151,3 @@ def _case(case: CaseHistory) -> dict[str, Any]:
         "flaky": case.flaky,
         "by_run": [list(counts) for counts in case.by_record],
     }
-
-
-def _finite(value: Any) -> Any:
-    """Return a value that JSON can hold: without infinities and lone surrogates, as in the names of files."""
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        return None
-    if isinstance(value, dict):
-        return {str(key): _finite(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return unicode_only(value)

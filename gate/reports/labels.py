@@ -198,23 +198,13 @@ def log_lines(log: str, most: int) -> list[str]:
 
 
 def cost_line(suite: SuiteResult) -> str:
-    """Return the cost of the verdict: runs, errors, money for agent and judge, time."""
-    parts = [count(suite.agent_runs, "agent run")]
-    if suite.errors:
-        parts.append(count(suite.errors, "infrastructure error"))
-    parts.append(_agent_cost(suite))
-    if suite.judge_cost_usd is not None:
-        parts.append(f"{dollars(suite.judge_cost_usd)} judge")
-    return " · ".join([*parts, seconds(suite.duration)])
-
-
-def _agent_cost(suite: SuiteResult) -> str:
+    """Return the cost of the verdict: money, runs, errors, the judge's part, and time."""
+    parts = [cost(suite)]
     if suite.cost_usd is None:
-        return "agent cost not reported"
-    told = f"{dollars(suite.cost_usd)} agent {basis(suite)}".rstrip()
-    if suite.cost_unknown:
-        told += f", without {count(suite.cost_unknown, 'run')} of unknown cost"
-    return told
+        parts.insert(0, "agent cost not reported")
+    elif suite.judge_cost_usd:
+        parts.append(f"{dollars(suite.judge_cost_usd)} of it for the judge")
+    return " · ".join([*parts, seconds(suite.duration)])
 
 
 def cost(suite: SuiteResult) -> str:

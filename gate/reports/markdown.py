@@ -148,16 +148,11 @@ def _cases(view: View, place: Place) -> str:
     """Return the table of cases, with name, before and now."""
     table = view.table
     base = escape.markdown(reference_name(view.suite.deciding.reference) or place.base or "before", 40)
-    rows = [["case", base, "this change"]]
-    for case, before, now in table.lines:
-        rows.append([_name(case.id), before or "–", f"**{now}**"])
+    head, *rows = table.rows(base)
+    shown = [[_name(first), *before, f"**{now}**"] for first, *before, now in rows]
     if table.more:
-        rows.append([f"… {table.more}", "", ""])
-    if not table.has_base:
-        rows[0][2] = "passed"
-        for row in rows:
-            del row[1]
-    return _table(rows[0], rows[1:])
+        shown.append([f"… {table.more}", *[""] * (len(head) - 1)])
+    return _table(head, shown)
 
 
 def _evidence(case: CaseResult, turns: Sequence[TurnDiff]) -> str:
@@ -361,19 +356,18 @@ def _better(view: View) -> str:
 
 
 def _by_tag(suite: SuiteResult) -> str:
-    shown, left = by_tag.groups(suite)
+    shown, left = by_tag.rows(suite)
     rows = []
-    for group in shown:
-        name = f"{_name(by_tag.name_of(group))}<br><sub>{count(group.cases, 'case')}</sub>"
-        if by_tag.is_named(group, suite):
+    for is_named, tag, cases, rate, moved in shown:
+        name = f"{_name(tag)}<br><sub>{cases}</sub>"
+        if is_named:
             name = f"{_SIGNS['bad']} {name}"
-        before, now = by_tag.rates(group)
-        rows.append([name, before, f"{now}<br><sub>{by_tag.moved(group)}</sub>"])
+        rows.append([name, rate, moved])
     if left:
         rows.append([f"… {count(left, 'more tag')}", "", ""])
     if not rows:
         return ""
-    return _table(["tag", "before", "this change"], rows)
+    return _table(["tag", "pass rate", "cases"], rows)
 
 
 def _scores(view: View) -> str:

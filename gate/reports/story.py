@@ -63,19 +63,17 @@ def _epochs(course: Course) -> list[str]:
 
 
 def _reran(course: Course) -> list[str]:
-    """Return ``5 suspicious, rerun 2–3 times (13 runs, and 4 of the baseline's agent)``."""
+    """Return ``5 suspicious, rerun 2–3 times (13 runs, 4 of the baseline's agent)``."""
     if not course.rerun_cases:
         return []
     low, high = course.rerun_least, course.rerun_most
-    said = f"{course.rerun_cases} suspicious, rerun {low}–{high} times"
-    if low == high:
-        said = f"{course.rerun_cases} suspicious, rerun {count(low, 'time')}"
-    if course.reruns > high and course.baseline_reruns:
-        said += f" ({count(course.reruns, 'run')}, and {course.baseline_reruns:,} of the baseline's agent)"
-    elif course.reruns > high:
-        said += f" ({count(course.reruns, 'run')})"
-    elif course.baseline_reruns:
-        said += f" (and {count(course.baseline_reruns, 'run')} of the baseline's agent)"
+    said, runs = f"{course.rerun_cases} suspicious, rerun {count(low, 'time')}", course.reruns + course.baseline_reruns
+    if low != high:
+        said = f"{course.rerun_cases} suspicious, rerun {low}–{high} times"
+    if course.baseline_reruns:
+        said += f" ({count(runs, 'run')}, {course.baseline_reruns:,} of the baseline's agent)"
+    elif runs > high:
+        said += f" ({count(runs, 'run')})"
     return [said]
 
 

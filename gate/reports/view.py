@@ -78,6 +78,15 @@ class CaseTable(Struct, frozen=True):
         """True if the baseline of any of these cases is known."""
         return any(before for _, before, _ in self.lines)
 
+    def rows(self, base: str) -> list[list[str]]:
+        """Return the head and a row for each case: its id and its passes, or scores, before and now.
+
+        ``base``: the head of the column of the baseline, which is missing if no baseline is known.
+        """
+        if not self.has_base:
+            return [["case", "passed"], *[[case.id, now] for case, _, now in self.lines]]
+        return [["case", base, "this change"], *[[case.id, before or "–", now] for case, before, now in self.lines]]
+
     @property
     def ids(self) -> set[str]:
         """The ids of all cases of the list."""

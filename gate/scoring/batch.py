@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from time import perf_counter, time
 from typing import NamedTuple
 
@@ -15,10 +14,8 @@ from msgspec.structs import replace
 
 from gate.agents.base import AgentFailure
 from gate.agents.replay import answer_of
-from gate.decision.consistency import compares_trials
-from gate.decision.outcomes import passed
-from gate.model import Case, Criterion, Invocation, Scale, Trial, TrialError, total_duration
-from gate.records import Digest, digest_of, to_record
+from gate.model import Case, Invocation, Trial, TrialError, total_duration
+from gate.records import bare, to_record
 from gate.scoring.score import Scorer, score_recorded
 from gate.security.redact import Redactor
 from gate.system.serialize import pack, pack_invocations, unpack, unpack_invocations
@@ -36,13 +33,12 @@ class Recording(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The part of a recorded trial that stays in memory after scoring."""
+    """A trial that was scored."""
 
+    trial: Trial
+    """The part of it that stays in memory: `bare`."""
     line: bytes
     """Its line in the record."""
-    digest: Digest
-    error: TrialError | None
-    duration: float | None
 
 
 class Batch(Struct, frozen=True):
@@ -60,29 +56,12 @@ class ScoredBatch(Struct, frozen=True):
     """Seconds spent on scoring."""
 
 
-class ScoringSetup(Struct, frozen=True, dict=True):
+class ScoringSetup(Struct, frozen=True):
     """The parts of scoring that are the same for all trials."""
 
     scorers: Sequence[Scorer]
     transient: Sequence[str] = ()
     """Texts in a recorded error that mark it as infrastructure rather than the agent's own failure."""
-
-    @cached_property
-    def _criteria(self) -> Sequence[Criterion]:
-        return [replace(scorer.criterion, blocking=True) for scorer in self.scorers]
-
-    @cached_property
-    def _compares(self) -> bool:
-        return compares_trials(self._criteria)
-
-    @cached_property
-    def _times(self) -> bool:
-        return any(criterion.scale is Scale.SECONDS for criterion in self._criteria)
-
-    def digest(self, trial: Trial, case: Case | None) -> Digest:
-        """Return the part of a trial that stays in memory."""
-        failed = case is None or passed(trial, case, self._criteria) is False
-        return digest_of(trial, failed=failed, calls=self._compares, names=self._times)
 
 
 def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> ScoredBatch:
@@ -114,7 +93,7 @@ def unpack_answer(data: bytes) -> ScoredBatch:
 def _score(setup: ScoringSetup, case: Case, recording: Recording, redactor: Redactor) -> Scored:
     trial = score_recorded(setup.scorers, case, _replayed(case, recording, setup.transient))
     trial, line = to_record(trial, redactor)
-    return Scored(line, setup.digest(trial, case), trial.error, trial.duration)
+    return Scored(bare(trial), line)
 
 
 def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Trial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from time import monotonic
 
@@ -14,16 +14,15 @@ from gate.baselines.base import outage_in, shard_of
 from gate.baselines.pairing import Match, match_cases
 from gate.baselines.reference import Reference, identity, reference_to
 from gate.baselines.union import run_ids
-from gate.config.base_policy import Rules, path_at
-from gate.config.load import Config, load_config, read_config
+from gate.config.base_policy import Rules, rules_of
+from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, asks_judge, make_plans
 from gate.config.schema import NO_STORE
 from gate.config.settings import settings_of
-from gate.config.tighten import settings_under_base
 from gate.decision import Settings
 from gate.decision.gaps import are_few
 from gate.errors import BaselineError, ConfigError, GateError, MeasureError, UntrustedError, nearest
-from gate.model import Result, Side, SuiteResult, Trial
+from gate.model import Result, Side, Trial
 from gate.model.finding import Finding
 from gate.pipeline.budget import RunBudget, judge_budget
 from gate.pipeline.earlier import against_base, earlier_draws, with_stored_trials
@@ -33,10 +32,8 @@ from gate.pipeline.references import LUCKY, References, find_all_references, fin
 from gate.pipeline.store import store_kind, store_of
 from gate.pipeline.terms import (
     Terms,
-    after_proofs,
     job_settings,
     own_terms,
-    step_down,
     terms_of_plan,
     with_run_of,
     with_settings_of_run,
@@ -207,7 +204,9 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
     A run judged by a base commit's rules looked for baselines where those rules have them.
     """
     with ExitStack() as stack:
-        config = _with_store_of_base(config, terms.rules, environment, stack)
+        if terms.rules:
+            with suppress(GateError):  # a commit that is no longer here shows in the comparison that follows
+                config = stack.enter_context(rules_of(terms.rules, config.path, {}, environment)).config
         if terms.store in (*STORES, NO_STORE):  # a record is not a configuration and names no plugins
             baseline = config.file.baseline.model_copy(update={"store": terms.store})
             config = replace(config, file=config.file.model_copy(update={"baseline": baseline}))
@@ -222,24 +221,6 @@ def find_as_run_did(header: Header, terms: Terms, config: Config, environment: M
         if terms.same_as:
             own = frozenset()
         return find_references(config, store, header.suite_id, where, git, own, plan=header.plan)
-
-
-def _with_store_of_base(config: Config, commit: str, environment: Mapping[str, str], stack: ExitStack) -> Config:
-    """Return the configuration with `baseline` from the rules of that commit, whose tree the ``stack`` keeps.
-
-    It is unchanged if there are none: no commit, no such configuration in it, or an unreadable one. A commit that is no
-    longer here shows in the comparison that follows.
-    """
-    if not commit:
-        return config
-    try:
-        base = load_config(stack.enter_context(path_at(commit, config.path, environment)), of_base=True)
-        overrides, _ = settings_under_base(base.file, config.file)
-        own = {key: value for key, value in overrides.items() if key.partition(".")[0] == "baseline"}
-        held = read_config(config.path).load(own)
-    except GateError:
-        return config
-    return replace(config, base_root=base.root, file=config.file.model_copy(update={"baseline": held.file.baseline}))
 
 
 def _result(
@@ -308,7 +289,8 @@ def decide_merged(
     terms = with_run_of(record, own, scope=not selected_here)
     job = job_settings(config, terms.settings, plans, baselines, rules)
     terms = replace(
-        with_settings_of_run(terms, job),
+        terms,
+        settings=with_settings_of_run(terms.settings, job),
         anchored=where.anchored,
         release=where.release,
         command=terms.command or command,
@@ -400,23 +382,18 @@ def judge_records(records: Sequence[Record], config: Config, environment: Mappin
     with store if store is not None else nullcontext():  # suites that this configuration no longer has are not missed
         baselines = [find_references(config, store, p.suite.id, where, git, plan=p.planned) for p in plans]
     settings = job_settings(config, settings, plans, baselines)
-    trusted = []
+    results = []
     for record, plan, found in zip(records, plans, baselines, strict=True):
         _check_measured_by(record, plan)
-        own = _under_own_plan(with_stored_trials(record, found), plan)
-        trusted.append(against_base(own, where.base))
-
-    def judge(number: int, proven: int) -> SuiteResult:
-        record, plan, found = trusted[number], plans[number], baselines[number]
-        doubts = (*_cases_not_measured(record, plan, settings, found.first), *found.doubts)
-        terms = terms_of_plan(plan, config, after_proofs(settings, proven), notes=found.notes, doubts=doubts)
-        terms = _as_its_run(terms, records[number])
+        trusted = against_base(_under_own_plan(with_stored_trials(record, found), plan), where.base)
+        doubts = (*_cases_not_measured(trusted, plan, settings, found.first), *found.doubts)
+        terms = terms_of_plan(plan, config, settings, notes=found.notes, doubts=doubts)
+        terms = _as_its_run(terms, record)
         if record.header.stripped:
             same, verdict = found.first.commit or "", found.first.info.fell_short
             terms = replace(terms, whole=True, same_as=same, same_verdict=verdict)
-        return judge_record(record, found.all, terms)
-
-    return result_of(step_down(len(records), judge), settings, command=command)
+        results.append(judge_record(trusted, found.all, terms))
+    return result_of(results, settings, command=command)
 
 
 def _as_its_run(terms: Terms, record: Record) -> Terms:

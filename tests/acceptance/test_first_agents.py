@@ -9,7 +9,7 @@ import yaml
 
 from tests.acceptance.conftest import Project
 
-PACKAGE = {"bin": {"ask": "./cli.js"}, "scripts": {"start": "node --env-file=.env server.js"}}
+PACKAGE = {"scripts": {"start": "node --env-file=.env server.js"}}
 SERVER = """\
 import express from "express";
 const app = express();
@@ -44,9 +44,8 @@ def ask():
 if __name__ == "__main__":
 """
 UVICORN = "import uvicorn\nfrom bot.api import app\nuvicorn.run('bot.api:app', port=9002)\n"
-COMPOSE = "services: {bot: {build: ., ports: ['${PORT:-9003}:8000']}, db: {ports: ['1:1']}}"
 SERVERS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "package.json": ({"package.json": PACKAGE, "server.js": SERVER, "cli.js": ""}, "npm run start", "4100/chat"),
+    "package.json": ({"package.json": PACKAGE, "server.js": SERVER}, "npm run start", "4100/chat"),
     "a server that is built": (
         {"package.json": {"scripts": {"start": "node dist/x.js", "dev": "tsx src/x.ts"}}, "src/x.ts": SERVER},
         "npm run dev",
@@ -68,11 +67,6 @@ SERVERS: dict[str, tuple[dict[str, Any], str, str]] = {
         {"bot/api.py": FASTAPI, "bot/__init__.py": "", "main.py": UVICORN},
         "uvicorn bot.api:app --port 9002",
         "9002/ask",
-    ),
-    "docker compose": (
-        {"api.py": FASTAPI, "docker/compose.dev.yml": COMPOSE},
-        "publishes bot at http://127.0.0.1:9003; once it runs: gate init --url http://127.0.0.1:9003",
-        "8000/ask",
     ),
 }
 """The place that states a server → the files, what is said, and the end of its address."""
@@ -101,15 +95,13 @@ def test_a_node_server_is_asked_with_the_keys_that_its_code_reads(project: Proje
 
 
 def test_a_program_of_package_json_is_a_command(project: Project) -> None:
-    project.write("package.json", {"bin": "cli.ts", "scripts": {"start": "next start"}})
+    project.write("package.json", {"scripts": {"start": "next start", "ask": "tsx ./cli.ts"}})
     project.write("cli.ts", "")
     assert "to fill in: how it is asked" in project.gate("init", "--no-run").out
     assert written(project)["agent"] == {"command": ["npx", "tsx", "cli.ts"]}
 
 
-@pytest.mark.parametrize(
-    "text", ["[", "[]", '{"bin": 3, "scripts": []}', '{"bin": {"a": "../x.js"}, "scripts": {"start": "\'"}}']
-)
+@pytest.mark.parametrize("text", ["[", "[]", '{"scripts": []}', '{"scripts": {"start": "\'", "dev": "node ../x.js"}}'])
 def test_an_odd_package_json_names_no_agent(project: Project, text: str) -> None:
     project.write("package.json", text)
     ran = project.gate("init", "--no-run")

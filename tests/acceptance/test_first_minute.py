@@ -120,73 +120,16 @@ def test_an_agent_with_a_type_is_one(project: Project) -> None:
     assert "OpenAI Agents SDK in bot.py:2" in project.gate("init", "--no-run").out
 
 
-@pytest.mark.parametrize(
-    ("code", "call"),
-    [
-        (
-            "from pydantic_ai import Agent\nclass Deps: ...\nagent = Agent('openai-chat:gpt-5', deps_type=Deps)\n",
-            "agent.run(message, message_history=histories.get(session_id), deps=Deps())",
-        ),
-        (
-            "from langchain.agents import create_agent\nfrom .ctx import User\n"
-            "agent = create_agent('gpt-5', context_schema=User)\n",
-            'agent.ainvoke({"messages": messages}, config, context=User())',
-        ),
-        (
-            "from agents import Agent\nfrom ctx import User\nagent = Agent[User](name='x', model='gpt-5')\n",
-            "Runner.run(agent, messages, context=User())",
-        ),
-        ("from agents import Agent\nagent = Agent[None](name='gpt')\n", "Runner.run(agent, messages)"),
-    ],
-    ids=["deps", "context schema", "type argument", "no type"],
-)
-def test_an_agent_gets_what_its_tools_need(project: Project, code: str, call: str) -> None:
-    project.write("bot.py", code)
+def test_what_an_agent_still_needs_is_said_in_the_file_that_asks_it(project: Project) -> None:
+    project.write("bot.py", "from pydantic_ai import Agent\nagent = Agent('openai-chat:gpt-5', deps_type=dict)\n")
     project.gate("init", "--no-run")
-    written = (project.root / "gate_agent.py").read_text()
-    assert call in written
-    if "User()" in call:
-        assert "from bot import User, agent\n" in written
+    assert "# deps=…: what your tools need\n" in (project.root / "gate_agent.py").read_text()
     assert agent_of(project)["env"] == ["OPENAI_*"]
-
-
-CREW = """\
-from crewai import Agent, Crew, Task
-from crewai.tools import tool
-
-@tool("lookup")
-def lookup(order: str) -> str:
-    return f"{order} has shipped"
-
-clerk = Agent(role="clerk of {shop}", goal="help", backstory="none", tools=[lookup])
-task = Task(description="Answer: {question}", expected_output="a sentence", agent=clerk)
-"""
-
-
-@pytest.mark.parametrize(
-    ("made", "call"),
-    [
-        ("crew = Crew(agents=[clerk], tasks=[task])\n", "own = crew.copy()"),
-        ("def build():\n    return Crew(agents=[clerk], tasks=[task])\n\ncrew = build()\n", "own = crew.copy()"),
-    ],
-)
-def test_a_crew_is_asked_by_the_names_in_its_braces(project: Project, made: str, call: str) -> None:
-    project.write("team.py", CREW + made)
+    project.write("bot.py", "from crewai import Crew\ndef build():\n    return Crew(agents=[])\n\ncrew = build()\n")
     project.gate("init", "--no-run")
     written = (project.root / "gate_agent.py").read_text()
-    assert call in written
-    assert '(inputs={**state, "question": message})  # state of a case: shop\n' in written
+    assert 'own.kickoff(inputs={"message": message})  # the names that your tasks have in braces\n' in written
     assert agent_of(project)["env"] == ["OPENAI_*"]  # the provider that CrewAI takes by default
-
-
-def test_a_crew_in_yaml_is_asked_by_the_names_in_its_braces(project: Project) -> None:
-    shutil.copytree(SAMPLES / "crewai", project.root, dirs_exist_ok=True)
-    project.write("src/orders/crew.py", (project.root / "src/orders/crew.py").read_text().replace("{message}", "x"))
-    project.write("src/orders/config/tasks.yaml", "answer:\n  description: >\n    Research {topic}\n  agent: clerk\n")
-    project.write("src/orders/config/agents.yaml", "clerk:\n  llm: claude-haiku-4-5\n")
-    project.gate("init", "--no-run")
-    assert 'Orders().crew().kickoff(inputs={"topic": message})\n' in (project.root / "gate_agent.py").read_text()
-    assert agent_of(project)["env"] == ["ANTHROPIC_*", "OPENAI_*"]
 
 
 def test_a_function_that_takes_a_history_is_no_agent_by_itself(project: Project) -> None:
@@ -514,18 +457,20 @@ def test_sources_are_what_the_agent_imports_and_names(project: Project) -> None:
     project.write("words.py", "import importlib\nHI = importlib.import_module('shop.orders').HI\n")
     project.gate("init", "--no-run")
     assert "sources" not in config_of(project)["agent"], "nobody can tell what it loads while it runs"
-    why = "(no agent.sources): words.py looks for files or modules while it runs (import_module)"
+    why = "(no agent.sources): what words.py reads shows only while it runs (import_module)"
     assert why in (project.root / "gate.yaml").read_text()
 
 
 SERVERS = {
     "typed": (
         "from fastapi import APIRouter, FastAPI\nfrom models import Answer, Question\n\n"
-        "app = FastAPI()\nrouter = APIRouter(prefix='/v1')\n\n"
-        "@router.post('/chat', response_model=Answer)\nasync def chat(question: Question):\n    ...\n",
+        "app = FastAPI()\nrouter = APIRouter(tags=['x'], prefix='/v1')\n\n"
+        "@app.post('/feedback')\ndef feedback(given: dict):\n    store(given['text'])\n\n"
+        "@router.post('/chat', response_model=Answer)\nasync def chat(\n    asked: Question,\n) -> Answer:\n"
+        "    return Answer(reply=await ask(asked.question, asked.thread_id))\n",
         "/v1/chat",
         {"question": "{{message}}", "thread_id": "{{session_id}}"},
-        {"output": "reply", "tool_calls": {"path": "tools?", "name": "tool", "args": "input"}},
+        {"output": "reply"},
         "uvicorn server:app --port 8000",
     ),
     "untyped": (
@@ -534,7 +479,7 @@ SERVERS = {
         "    return {'answer': 'x', 'tool_calls': []}\n",
         "/ask",
         {"message": "{{message}}"},
-        {"output": "answer", "tool_calls": "tool_calls"},
+        {"output": "answer", "tool_calls": "tool_calls?"},
         "uvicorn server:app --port 8000",
     ),
     "flask": (
@@ -553,7 +498,7 @@ SERVERS = {
         "app = Starlette(routes=[Route('/respond', answer, methods=['POST'])])\n",
         "/respond",
         {"message": "{{message}}"},
-        {"output": "output", "tool_calls": "tools"},
+        {"output": "output", "tool_calls": "tools?"},
         "uvicorn server:app --port 8000",
     ),
 }
@@ -564,15 +509,29 @@ SERVERS = {
 def test_routes_of_web_frameworks_are_asked_over_http(project: Project, name: str) -> None:
     code, path, request, response, start = SERVERS[name]
     project.write("server.py", code)
-    models = "from pydantic import BaseModel\nclass Call(BaseModel):\n    tool: str\n    input: dict\n"
-    models += "class Question(BaseModel):\n    question: str\n    thread_id: str | None = None\n"
-    project.write("models.py", models + "class Answer(BaseModel):\n    reply: str\n    tools: list[Call] = []\n")
     ran = project.gate("init", "--no-run")
     assert ran.code == 0, ran.err
     http = {"url": f"http://127.0.0.1:8000{path}", "request": request, "response": response}
     assert agent_of(project) == {"http": http}
     assert f"start the server:  {start}" in ran.out
     assert "python" not in ran.out.split("found 1.")[1].splitlines()[0]
+
+
+def test_a_server_whose_code_names_no_keys_is_asked_by_its_description_once_it_runs(project: Project) -> None:
+    document = json.loads((SAMPLES / "server" / "openapi.json").read_text())
+    code = "from fastapi import FastAPI\nimport uvicorn\napp = FastAPI()\n\n"
+    code += "@app.post('/chat')\ndef chat(asked: Question):\n    return run(asked)\n\nuvicorn.run(app, port={})\n"
+    project.write("server.py", code.format(9))
+    ran = project.gate("init")
+    assert "to fill in: its request and answer: start it, then run this again" in ran.out
+    assert (ran.code, "(uvicorn server:app --port 9), then: gate init\n" in ran.out) == (3, True), ran.out
+    with describing({"/openapi.json": document}) as url:
+        project.write("server.py", code.format(url.rpartition(":")[2]))
+        ran = project.gate("init")
+    assert (ran.code, "to fill in" in ran.out) == (0, False), ran.out + ran.err
+    http = agent_of(project)["http"]
+    assert (http["url"], http["response"]) == (f"{url}/chat", {"output": "reply"})
+    assert "uvicorn server:app" in (project.root / "gate.yaml").read_text()
 
 
 @pytest.mark.parametrize("path", ["", "/chat"])

@@ -1,4 +1,4 @@
-"""One job, several suites, one error budget: what a proof in one leaves for the others; a real agent, real runs."""
+"""One job, several suites, one error budget, which they share; a real agent, real runs."""
 
 from __future__ import annotations
 
@@ -64,20 +64,19 @@ def judged(project: Project, *broken: str) -> tuple[int, dict[str, dict[str, Any
 
 
 @pytest.mark.slow
-def test_a_suite_that_half_of_alpha_proves_is_named_beside_a_proven_one_and_not_alone(change: Project) -> None:
-    """Two cases fail once each against eleven passes: chance does that to 1 of 144, which lies between the looks' part
-    of a third of alpha and that of a half."""
+def test_a_suite_is_judged_alike_whatever_the_others_show(change: Project) -> None:
+    """Two cases fail once each against eleven passes: chance does that to 1 of 144, which a third of alpha does not
+    prove."""
     few = ("b0", "b1")
     code, alone, divided = judged(change, *few)
-    assert {name: suite["verdict"] for name, suite in alone.items()} | {"b": ""} == {"a": "pass", "b": "", "c": "pass"}
     assert (alone["b"]["verdict"], code) == ("inconclusive", 0), "a third of alpha does not prove it"
     assert divided == {"a": 3, "b": 3, "c": 3}
     code, both, divided = judged(change, *(f"a{n}" for n in range(CASES)), *few)
-    assert {name: suite["verdict"] for name, suite in both.items()} == {"a": "regressed", "b": "regressed", "c": "pass"}
-    assert code == 1
-    assert divided["b"] == 2, "and its record says so: reports of it reach the same verdict"
+    verdicts = {name: suite["verdict"] for name, suite in both.items()}
+    assert verdicts == {"a": "regressed", "b": "inconclusive", "c": "pass"}
+    assert (code, divided) == (1, {"a": 3, "b": 3, "c": 3})
     _, again = change.result("report", json.loads((change.root / "result.json").read_text())["record_paths"][1])
-    assert again["suites"][0]["verdict"] == "regressed"
+    assert again["suites"][0]["verdict"] == "inconclusive"
     assert any("over this job's 3 suites" in line for line in both["c"]["story"])
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Sequence
-
 MODULE = "gate_agent"
 """The file's name, without the suffix."""
 HEAD = '"""Runs one turn of the agent for the gate; yours to edit. The gate reads what {framework} returns."""\n\n'
@@ -15,7 +12,7 @@ from {module} import {name}
 
 async def answer(messages, session_id, turn):
     config = {{"configurable": {{"thread_id": f"{{session_id}}-{{turn}}"}}}}  # every turn has the whole history
-    return await {call}.ainvoke({{"messages": messages}}, config{given})
+    return await {call}.ainvoke({{"messages": messages}}, config)  # context=…: what your tools need
 """
 ADK = """\
 from google.adk.runners import InMemoryRunner
@@ -42,7 +39,7 @@ from {module} import {name}
 
 
 async def answer(messages):
-    return await Runner.run({call}, messages{given})
+    return await Runner.run({call}, messages)  # context=…: what your tools need
 """
 PYDANTIC_AI = """\
 from {module} import {name}
@@ -51,7 +48,7 @@ histories = {{}}
 
 
 async def answer(message, session_id):
-    result = await {call}.run(message, message_history=histories.get(session_id){given})
+    result = await {call}.run(message, message_history=histories.get(session_id))  # deps=…: what your tools need
     histories[session_id] = result.all_messages()
     return result
 """
@@ -60,7 +57,7 @@ from {module} import {name}
 
 
 def answer(message):
-    return {call}.kickoff(inputs={{"{asked}": message}})
+    return {call}.kickoff(inputs={{"message": message}})  # the names that your tasks have in braces
 """
 SHARED_CREW = """\
 from {module} import {name}
@@ -70,7 +67,7 @@ def answer(message):
     own = {call}.copy()  # simultaneous questions to one crew would mix
     for agent in own.agents:
         agent.llm._token_usage = dict.fromkeys(agent.llm._token_usage, 0)  # CrewAI counts over all questions
-    return own.kickoff(inputs={{"{asked}": message}})
+    return own.kickoff(inputs={{"message": message}})  # the names that your tasks have in braces
 """
 PROMPTFOO = """\
 from {module} import {name}
@@ -94,31 +91,12 @@ TEMPLATES = {
 }
 
 
-GIVEN = {"LangGraph": "context", "OpenAI Agents SDK": "context", "pydantic-ai": "deps"}
-"""The argument of each framework that holds what an agent's tools need."""
-
-
-def adapter(framework: str, module: str, name: str, call: str, *, given: str = "", inputs: Sequence[str] = ()) -> str:
-    """Return the text of the file.
-
-    ``call`` is the expression for the agent, usually its name; ``given`` is the type of what its tools need; ``inputs``
-    are the names that a crew's tasks have in braces, the question's first.
-    """
+def adapter(framework: str, module: str, name: str, call: str) -> str:
+    """Return the text of the file; ``call`` is the expression for the agent, usually its name."""
     template = TEMPLATES[framework]
     if template is CREWAI and call == name:
         template = SHARED_CREW
-    if given:
-        if not hasattr(builtins, given):
-            name = ", ".join(sorted((name, given)))
-        given = f", {GIVEN[framework]}={given}()"
-    asked, *further = inputs or ("message",)
-    text = template.format(module=module, name=name, call=call, given=given, asked=asked)
+    text = template.format(module=module, name=name, call=call)
     if call.startswith("await "):
         text = text.replace("\ndef answer", "\nasync def answer")
-    if not inputs and framework == "CrewAI":
-        text = text.replace("message})\n", "message})  # the names that your tasks have in braces\n")
-    if further:
-        text = text.replace("def answer(message)", "def answer(message, state)")
-        text = text.replace("inputs={", "inputs={**state, ")
-        text = text.replace("message})\n", f"message}})  # state of a case: {', '.join(further)}\n")
     return HEAD.format(framework=framework) + text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,20 +84,17 @@ class Survey(Struct):
         why: str,
         *,
         call: str = "",
-        given: str = "",
-        inputs: Sequence[str] = (),
         rank: int = 2,
     ) -> None:
         """Add the agent that a module has under a name, called by the adapter of its framework.
 
-        ``call`` is the expression for it, if it is not the name; for ``given`` and ``inputs``, see `adapters.adapter`.
-        An agent is added once: langgraph.json names a module's graph, too. It is left out if its module cannot be
-        imported.
+        ``call`` is the expression for it, if it is not the name. An agent is added once: langgraph.json names a
+        module's graph, too. It is left out if its module cannot be imported.
         """
         place = tree.import_name(path)
         if place is None:
             return
-        adapter = adapters.adapter(framework, place[0], name, call or name, given=given, inputs=inputs)
+        adapter = adapters.adapter(framework, place[0], name, call or name)
         if any(agent.adapter == adapter for agent in self.agents):
             return
         preferred = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)

@@ -10,7 +10,7 @@ from pathlib import Path
 from gate.commands.setup import adapters
 from gate.commands.setup.found import STAMP, FoundAgent, Survey, python_section
 from gate.commands.setup.remedies import PROVIDERS
-from gate.commands.setup.routes import Function, RoutedModule, add_servers, assigned_call, routes_of
+from gate.commands.setup.servers import add_servers, handlers_in
 from gate.commands.setup.tree import Tree
 from gate.formats.python_text import dotted, imports, parsed
 from gate.security.limits import shorten
@@ -26,9 +26,6 @@ PROVIDERS_OF_MODELS = re.compile(
     r"(?:openai|anthropic|google\.genai|google\.generativeai|litellm|mistralai|cohere|groq|boto3)\b"
 )
 """Packages that ask a model."""
-TEXTS_OF_CREW = frozenset({"description", "expected_output", "role", "goal", "backstory"})
-"""The arguments of tasks and agents of CrewAI that may have inputs in braces."""
-IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 NO_TEXT = re.compile(r"(\w+\.)?(list|dict|tuple|Sequence|Iterable|Mapping)\b", re.IGNORECASE)
 """The annotation of a parameter that takes no text, such as ``list[dict]`` for a history."""
 MADE_BY = (
@@ -39,6 +36,8 @@ MADE_BY = (
     (re.compile(r"^(langchain\.agents\.create_agent|langgraph\.prebuilt\.\w*create_react_agent)$"), "LangGraph"),
 )
 """The call that creates an agent → the framework."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def python_files(tree: Tree) -> list[Path]:
@@ -53,7 +52,7 @@ def is_test(path: Path) -> bool:
 
 def add_python_agents(tree: Tree, found: Survey) -> None:
     """Add the agents and servers of all modules but tests, and the keys that these modules seem to need."""
-    routed: dict[Path, RoutedModule] = {}
+    texts: dict[Path, str] = {}
     for path in python_files(tree):
         if is_test(path):
             continue
@@ -61,8 +60,8 @@ def add_python_agents(tree: Tree, found: Survey) -> None:
         module = parsed(text)
         if module is None:
             continue
-        names = imports(module.body)
-        routed[path] = routes_of(tree, path, module)
+        texts[path] = text
+        names, handlers = imports(module.body), handlers_in(text)
         if names:
             found.keys |= _keys_in(text)
         asks_provider = any(re.match(PROVIDERS_OF_MODELS, name) for name in names.values())
@@ -72,9 +71,9 @@ def add_python_agents(tree: Tree, found: Survey) -> None:
                 _add_crew(tree, path, node, names, found)
             elif not isinstance(node, Function):
                 _add_assigned(tree, path, node, names, made_by, found)
-            elif node.name not in routed[path].functions:
+            elif node.name not in handlers:
                 _add_function(tree, path, node, found, asks_provider=asks_provider)
-    add_servers(tree, routed, found)
+    add_servers(tree, texts, found)
 
 
 def _keys_in(text: str) -> set[str]:
@@ -89,25 +88,7 @@ def _keys_in(text: str) -> set[str]:
 def _add_crew(tree: Tree, path: Path, node: ast.ClassDef, names: Mapping[str, str], found: Survey) -> None:
     if any(dotted(one, names).endswith("crewai.project.CrewBase") for one in node.decorator_list):
         why = f"class {node.name}, @CrewBase"
-        call, inputs = f"{node.name}().crew()", _inputs_of_crew(tree, path, found)
-        found.add_adapted(tree, "CrewAI", path, node.name, node.lineno, why, call=call, inputs=inputs)
-
-
-def _inputs_of_crew(tree: Tree, path: Path, found: Survey) -> list[str]:
-    """Return the names that the tasks and agents of a crew have in braces, the question's first; add the keys that its
-    configuration in YAML seems to need."""
-    texts: list[str] = []
-    for node in ast.walk(parsed(tree.text(path)) or ast.Module([], [])):
-        if isinstance(node, ast.keyword) and node.arg in TEXTS_OF_CREW:
-            texts += [
-                one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
-            ]
-    for one in tree.files:
-        if one.suffix in (".yaml", ".yml") and one.parent == path.parent / "config":
-            texts.append(tree.text(one))
-            found.keys |= _keys_in(texts[-1])
-    names = dict.fromkeys(IN_BRACES.findall("\n".join(texts)))
-    return sorted(names, key=lambda name: name not in ASKED)
+        found.add_adapted(tree, "CrewAI", path, node.name, node.lineno, why, call=f"{node.name}().crew()")
 
 
 def _returned_calls(module: ast.Module) -> dict[str, ast.Call]:
@@ -121,6 +102,15 @@ def _returned_calls(module: ast.Module) -> dict[str, ast.Call]:
     return found
 
 
+def _assigned_call(node: ast.stmt) -> tuple[str, ast.Call] | None:
+    """Return the name and the call of ``name = call(…)``; None for any other statement."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = getattr(node, "value", None)
+    if isinstance(target, ast.Name) and isinstance(value, ast.Call):
+        return target.id, value
+    return None
+
+
 def _add_assigned(
     tree: Tree, path: Path, node: ast.stmt, names: Mapping[str, str], made_by: Mapping[str, ast.Call], found: Survey
 ) -> None:
@@ -128,7 +118,7 @@ def _add_assigned(
 
     ``made_by`` maps the module's functions to the call that each returns.
     """
-    assigned = assigned_call(node)
+    assigned = _assigned_call(node)
     if assigned is None:
         return
     name, call = assigned
@@ -146,28 +136,8 @@ def _add_assigned(
         if framework == "Google ADK" and name != "root_agent":
             break
         why = f"{name} = {shorten(ast.unparse(call.func), 60)}(…)"
-        inputs = _inputs_of_crew(tree, path, found) if framework == "CrewAI" else []
-        given = _needed_type(made, names)
-        found.add_adapted(tree, framework, path, name, node.lineno, why, given=given, inputs=inputs)
+        found.add_adapted(tree, framework, path, name, node.lineno, why)
         break
-
-
-def _needed_type(made: ast.Call, names: Mapping[str, str]) -> str:
-    """Return the type of what an agent's tools need, as its constructor names it; empty if they need nothing.
-
-    It stands under ``deps_type=`` or ``context_schema=``, or as the first type argument: ``Agent[UserContext](…)``.
-    """
-    stated: ast.expr | None = None
-    if isinstance(made.func, ast.Subscript):
-        stated = made.func.slice
-        if isinstance(stated, ast.Tuple) and stated.elts:
-            stated = stated.elts[0]
-    for keyword in made.keywords:
-        if keyword.arg in ("deps_type", "context_schema"):
-            stated = keyword.value
-    if not isinstance(stated, ast.Name) or names.get(stated.id, "").startswith("typing."):
-        return ""
-    return stated.id
 
 
 def _add_function(tree: Tree, path: Path, node: Function, found: Survey, *, asks_provider: bool) -> None:

@@ -52,6 +52,16 @@ async def agent_at(url: str, in_code: Sequence[FoundAgent], environment: Mapping
     return FoundAgent("an HTTP server", f"--url; {why}", {"http": url}, where=url)
 
 
+async def as_it_describes_itself(agent: FoundAgent, environment: Mapping[str, str]) -> FoundAgent:
+    """Return a server that was found in code by its description, if it runs here and has one; else as it was found."""
+    ((_, options),) = agent.agent.items()
+    url = options["url"] if isinstance(options, Mapping) else options
+    described, _ = await _described(url, environment)
+    if described is None:
+        return agent
+    return replace(described, where=agent.where, framework=agent.framework, start=agent.start)
+
+
 async def _described(url: str, environment: Mapping[str, str]) -> tuple[FoundAgent | None, str]:
     """Return how to call the server at an address, or the reason why that is not known; sends only GET requests.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gate.agents.sources import Sources, sources_of, what_installs
-from gate.commands.setup import manifests
+from gate.commands.setup import manifests, servers
 from gate.commands.setup.cases import add_cases, add_cases_in_tests
 from gate.commands.setup.found import FoundAgent, Survey
 from gate.commands.setup.python_agents import add_python_agents, is_test, python_files
@@ -21,9 +21,8 @@ MOST_AGENTS = 50
 READERS: tuple[tuple[re.Pattern[str], Callable[[Tree, Path, Survey], None]], ...] = (
     (re.compile(r"langgraph\.json"), manifests.add_graphs),
     (re.compile(r"(openapi|swagger)\.(json|ya?ml)"), manifests.add_described),
-    (re.compile(r"package\.json"), manifests.add_programs),
+    (re.compile(r"package\.json"), servers.add_node_server),
     (manifests.PROMPTFOO, manifests.add_providers),
-    (re.compile(r"(?:docker-)?compose(?:\.[\w-]+)*\.ya?ml"), manifests.add_published),
     (re.compile(r"\.env.+"), manifests.add_keys),  # samples; .env itself holds secrets
 )
 """Name of a file → the function that adds what it says."""

@@ -159,18 +159,19 @@ def _id(name: str, label: str) -> str:
 
 
 def with_unique_ids(made: Sequence[Made]) -> list[Made]:
-    """Return the cases with unique ids: a shared id gets a suffix from the content; equal cases become one."""
-    ones = distinct(made)
-    counts = Counter(one.case.id for one in ones)
+    """Return the cases with unique ids: a shared id gets a suffix from the content; equal cases keep the same id."""
+    keys = [key_of(one.case) for one in made]
+    counts = Counter(one.case.id for one in dict(zip(keys, made, strict=True)).values())
+    marks = {key: hashlib.sha256(key.encode()).hexdigest() for key in keys}
     length = 6
-    if len(set(map(_mark, ones))) < len(ones):
+    if len({mark[:length] for mark in marks.values()}) < len(marks):
         length = 16
     found = []
-    for one in made:
-        if counts[one.case.id] > 1:
-            found.append(_marked(one, length))
-        else:
-            found.append(one)
+    for key, one in zip(keys, made, strict=True):
+        case = one.case
+        if counts[case.id] > 1:
+            case = replace(case, id=f"{case.id} ({marks[key][:length]})")
+        found.append(replace(one, case=case))
     return found
 
 
@@ -183,15 +184,6 @@ def key_of(case: Case) -> str:
 def distinct(made: Sequence[Made]) -> list[Made]:
     """Return the cases without duplicates."""
     return list({key_of(one.case): one for one in made}.values())
-
-
-def _mark(one: Made, length: int = 6) -> str:
-    return hashlib.sha256(key_of(one.case).encode()).hexdigest()[:length]
-
-
-def _marked(one: Made, length: int) -> Made:
-    mark = _mark(one, length)
-    return replace(one, case=replace(one.case, id=f"{one.case.id} ({mark})"))
 
 
 def losses_of(made: Sequence[Made]) -> list[Loss]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from gate.decision.outcomes import mark, passed
-from gate.model import FULL, Case, CaseResult, Direction, Invocation, Score, Side, ToolCall, Trial, Usage, text_of
+from gate.decision.outcomes import holds, mark, passed
+from gate.model import FULL, Case, CaseResult, Invocation, Score, Side, ToolCall, Trial, Usage, text_of
 from gate.reports.html.page import encoded
 from gate.reports.trials import SuiteTrials
 from gate.security.limits import cut
@@ -102,13 +102,12 @@ class _Held(Struct):
     """The kept trials of one case."""
 
     case: Case
-    limits: _Limits
-    """The limits for the scores of its trials."""
-    telling: bool
-    trials: list[bytes]
-    counts: dict[tuple[str, bool], int]
-    users: list[str]
-    left: dict[str, int]
+    most: Mapping[str, tuple[int, int]]
+    """Side → the numbers of failing and of passing trials to show."""
+    trials: list[bytes] = []
+    counts: dict[tuple[str, bool], int] = {}
+    users: list[str] = []
+    left: dict[str, int] = {}
 
 
 @contextmanager
@@ -123,19 +122,14 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-_Limits = Mapping[str, tuple[float, bool]]
-"""Criterion → the limit of a trial's score, a maximum if the second value is True, else a minimum."""
-
-
 class CaseCollector:
     """Collects trials one at a time, in any order. More trials are shown of the cases in ``telling``."""
 
     def __init__(self, trials: SuiteTrials, telling: Set[str]) -> None:
-        self._telling = telling
-        self._cases: Mapping[str, Case] = {case.id: case for case in trials.cases}
         self._criteria = tuple(trials.criteria)
-        self._usual = self._limits(Case("", ()))
         self._held: dict[str, _Held] = {}
+        for case in trials.cases:
+            self._held[case.id] = _Held(case, SIDES if case.id in telling else QUIET)
         self._bytes = 0
         self.failing: dict[str, list[str]] = {}
         """Case → the criteria that failed in at least one of its trials."""
@@ -147,53 +141,42 @@ class CaseCollector:
             for trial in trials.baseline:
                 self._take(trial, "before")
 
-    def _limits(self, case: Case) -> _Limits:
-        limits = {}
-        for criterion in self._criteria:
-            limit = mark(criterion, case)
-            if limit is None and criterion.hard:
-                limit = 1.0
-            if limit is not None:
-                limits[criterion.name] = (limit, criterion.direction is Direction.LOWER)
-        return limits
-
-    def _of(self, case_id: str) -> _Held | None:
-        held = self._held.get(case_id)
-        if held is None and case_id in self._cases:
-            case, limits = self._cases[case_id], self._usual
-            if case.thresholds:
-                limits = self._limits(case)
-            held = self._held[case_id] = _Held(case, limits, case_id in self._telling, [], {}, [], {})
-        return held
-
     def _take(self, trial: Trial, side: str) -> None:
-        held = self._of(trial.case_id)
+        held = self._held.get(trial.case_id)
         if held is None:
             return
-        outcome = passed(trial, held.case, self._criteria)
+        outcome, meets = passed(trial, held.case, self._criteria), self._meets(trial, held.case)
         kind = (side, outcome is not False)
-        most = (SIDES if held.telling else QUIET)[side][kind[1]]
         if side == "now" and outcome is not True:
-            for name, limit in held.limits.items():
-                if _holds(trial.scores.get(name), limit) is False:
-                    names = self.failing.setdefault(trial.case_id, [])
-                    if name not in names:
-                        names.append(name)
+            names = self.failing.setdefault(trial.case_id, [])
+            names += [name for name, is_met in meets.items() if not is_met and name not in names]
         shown = held.counts.get(kind, 0)
-        if shown >= most or self._bytes > MAX_HELD:
+        if shown >= held.most[side][kind[1]] or self._bytes > MAX_HELD:
             held.left[side] = held.left.get(side, 0) + 1
             return
         held.counts[kind] = shown + 1
-        line = shown_trial(trial, side, outcome, held.limits, held.users)
+        line = shown_trial(trial, side, outcome, meets, held.users)
         self._bytes += len(line)
         held.trials.append(line)
+
+    def _meets(self, trial: Trial, case: Case) -> dict[str, bool]:
+        """Return for each criterion that judges single trials, and has a value, whether the trial meets it."""
+        found = {}
+        for criterion in self._criteria:
+            score = trial.scores.get(criterion.name)
+            if score is None or score.value is None:
+                continue
+            if criterion.hard or mark(criterion, case) is not None:
+                found[criterion.name] = holds(criterion, case, score) is True
+        return found
 
     def pack(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> None:
         """Pack all contents in pieces; the cases that come first in ``order`` get space first."""
         number = {case.id: at for at, case in enumerate(cases)}
         for case in order:
-            if case.id in self._held:
-                self.pieces.add(case.id, number[case.id], self._content(self._held[case.id], case))
+            held = self._held.get(case.id)
+            if held is not None and (held.trials or held.left):
+                self.pieces.add(case.id, number[case.id], self._content(held, case))
         self.pieces.close()
 
     def asked(self, case_id: str) -> str:
@@ -262,7 +245,7 @@ class Pieces:
 # --- single trials --------------------------------------------------------------------------------
 
 
-def shown_trial(trial: Trial, side: str, outcome: bool | None, limits: _Limits, users: list[str]) -> bytes:
+def shown_trial(trial: Trial, side: str, outcome: bool | None, meets: Mapping[str, bool], users: list[str]) -> bytes:
     """Return a trial for the page, as JSON. ``users`` has the messages of the case so far, and is extended."""
     usage = trial.usage or Usage()
     for turn in trial.invocations[len(users) : MAX_TURNS]:
@@ -270,7 +253,7 @@ def shown_trial(trial: Trial, side: str, outcome: bool | None, limits: _Limits, 
     turns = [_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)]
     scores = {}
     for name, score in trial.scores.items():
-        scores[cut(name, 200)] = _score(score, limits.get(name))
+        scores[cut(name, 200)] = _score(score, meets.get(name))
     shown = ShownTrial(
         side,
         trial.number,
@@ -375,11 +358,8 @@ def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any
     return items
 
 
-def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
-    held = None
-    if limit is not None:
-        held = _holds(score, limit)
-    shown = ShownScore(score.value, held, cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON))
+def _score(score: Score, is_met: bool | None) -> ShownScore:
+    shown = ShownScore(score.value, is_met, cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON))
     if not score.details:
         return shown
     votes = score.details.get("votes")
@@ -387,13 +367,3 @@ def _score(score: Score, limit: tuple[float, bool] | None) -> ShownScore:
         shown.votes = tuple([vote for vote in votes[:MAX_PARTS] if isinstance(vote, int | float)])
     shown.parts = {cut(name, 100): value for name, value in islice(score.dimensions.items(), MAX_PARTS)}
     return shown
-
-
-def _holds(score: Score | None, limit: tuple[float, bool]) -> bool | None:
-    """True if a score meets the limit for a trial; None if there is no score."""
-    if score is None or score.value is None:
-        return None
-    end, is_most = limit
-    if is_most:
-        return score.value <= end
-    return score.value >= end

@@ -17,7 +17,7 @@ from gate.decision.outcomes import PASS_RATE
 from gate.histories.runs import SPENT
 from gate.histories.trends import Histories, PastRun, Series, SuiteHistory
 from gate.records.keys import suite_key
-from gate.reports.badge import badge, endpoint, look_of
+from gate.reports.badge import badge, look_of
 from gate.reports.formatting import count, figure, threshold
 from gate.reports.history import (
     SERIES_HEAD,
@@ -74,10 +74,9 @@ def site(found: Histories, *, commits: str = "", made: float = 0.0) -> dict[str,
             verdict = newest.verdict
         files[f"{name}.html"] = _page(suite, commits, foot)
         files[f"{name}.svg"] = badge(suite.suite_id, verdict, day(newest.created))
-        files[f"{name}.json"] = endpoint(suite.suite_id, verdict)
     if len(found.suites) == 1:
         name = suite_key(found.suites[0].suite_id)
-        files |= {"badge.svg": files[f"{name}.svg"], "badge.json": files[f"{name}.json"]}
+        files["badge.svg"] = files[f"{name}.svg"]
     return files
 
 

@@ -10,9 +10,6 @@ from gate.commands.setup.survey import MOST_AGENTS, survey
 FUNCTION = "from openai import OpenAI\n\n\ndef run(prompt):\n    return prompt\n"
 ADK = "from google.adk.agents import Agent\n\nroot_agent = Agent(name='shop')\n"
 GRAPH = "from langgraph.graph import StateGraph\n\ngraph = StateGraph(dict).compile()\n"
-COMPOSE: dict[str, object] = {
-    "services": {"bot": {"build": ".", "ports": ["8001:80", {"published": 8002, "target": 80}]}}
-}
 ROUTE: dict[str, object] = {
     "post": {"requestBody": {"content": {"application/json": {"schema": {"properties": {"message": {}}}}}}}
 }
@@ -39,7 +36,6 @@ def test_each_file_adds_what_it_says_and_a_graph_is_found_once(tmp_path: Path) -
             "langgraph.json": {"graphs": {"shop": "./bot/graph.py:graph"}},
             "bot/graph.py": GRAPH,
             "docs/openapi.json": {"paths": {"/chat": ROUTE}},
-            "compose.yaml": COMPOSE,
             ".env.example": "SHOP_API_KEY=\n",
             ".env": "HIDDEN_API_KEY=secret\n",
         },
@@ -50,8 +46,4 @@ def test_each_file_adds_what_it_says_and_a_graph_is_found_once(tmp_path: Path) -
         ("an HTTP server", "docs/openapi.json"),
     ]
     assert found.agents[0].why == "langgraph.json names the graph 'shop'"
-    assert [note.split("; ")[0] for note in found.notes] == [
-        "compose.yaml: publishes bot at http://127.0.0.1:8001",
-        "compose.yaml: publishes bot at http://127.0.0.1:8002",
-    ]
     assert found.keys == {"SHOP"}

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace as Made
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -311,14 +311,6 @@ def test_an_interrupted_graph_states_an_error() -> None:
     assert "error" not in results.told({**state, "__interrupt__": []})
 
 
-def test_a_snapshot_of_a_graph_that_is_not_at_its_end_states_an_error() -> None:
-    state = {"messages": [said_by_langchain()]}
-    assert "interrupted" in results.told(Snapshot(state, next=("pay",)))["error"]
-    failed = Snapshot(state, next=("pay",), tasks=(Made(error="ValueError: no account"),))
-    assert "ValueError: no account" in results.told(failed)["error"]
-    assert len(results.told(failed)["messages"]) == 1, "what was done before is kept"
-
-
 def event_of_adk(text: str = "", **changes: Any) -> Any:
     parts = [Made(text=text)] if text else None
     made = Made(author="a", invocation_id="i", content=Made(parts=parts), is_final_response=bool, error_code=None)
@@ -354,23 +346,6 @@ def test_the_last_message_of_langchain_alone_says_nothing_of_the_calls_before_it
     message = Made(**{**said, "response_metadata": {"finish_reason": "length"}}, model_dump=message.model_dump)
     usage = to_invocation(results.told(message), user="q").usage
     assert usage is not None and usage.cut_off
-
-
-class Snapshot(NamedTuple):
-    """As `get_state` of a graph gives it."""
-
-    values: dict[str, Any]
-    next: tuple[str, ...] = ()
-    config: Any = None
-    tasks: tuple[Any, ...] = ()
-
-
-def test_a_snapshot_of_a_graph_is_its_state() -> None:
-    said = {"type": "ai", "content": "done", "additional_kwargs": {}, "tool_calls": []}
-    message = Made(**said, model_dump=lambda **_: {"role": "assistant", "content": "done"})
-    turn = to_invocation(results.told(Snapshot({"messages": [message]})), user="q")
-    assert turn.text == "done"
-    assert turn.shows_calls
 
 
 def test_the_output_of_a_graph_is_the_state_that_it_holds() -> None:

@@ -1,14 +1,13 @@
-"""Badges claim what is known, and are read by eyes, screen readers and shields alike."""
+"""Badges claim what is known, and are read by eyes, and by screen readers."""
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from gate.model import Verdict
-from gate.reports.badge import COLORS, UNKNOWN, badge, endpoint, look_of
+from gate.reports.badge import COLORS, UNKNOWN, badge, look_of
 from tests.unit.reports.hostile import CORPUS
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -20,9 +19,6 @@ def test_every_verdict_has_a_look_of_its_own_words(verdict: str) -> None:
     picture = ET.fromstring(badge("evals", verdict, "2026-05-02"))
     said = f"agent gate: evals: {verdict.replace('_', ' ')} (2026-05-02)"
     assert picture.findtext(f"{SVG}title") == picture.get("aria-label") == said
-    told = json.loads(endpoint("evals", verdict))
-    assert told["message"] == verdict.replace("_", " ")
-    assert set(told) == {"schemaVersion", "label", "message", "color", "isError", "cacheSeconds"}, "what shields reads"
 
 
 @pytest.mark.parametrize("verdict", ["", "passed", "PASS", "<script>"])
@@ -31,11 +27,8 @@ def test_what_nobody_judged_is_unknown(verdict: str) -> None:
     assert ">unknown<" in badge("evals", verdict, "–")
 
 
-def test_only_a_pass_is_green_and_only_what_failed_is_an_error() -> None:
-    told = {v.value: json.loads(endpoint("evals", v.value)) for v in Verdict}
-    assert [name for name, one in told.items() if one["color"] == COLORS["good"].removeprefix("#")] == ["pass"]
-    assert [name for name, one in told.items() if not one["isError"]] == ["pass", "inconclusive"]
-    assert not json.loads(endpoint("evals", ""))["isError"]
+def test_only_a_pass_is_green() -> None:
+    assert [v.value for v in Verdict if COLORS["good"] in badge("evals", v.value, "–")] == ["pass"]
 
 
 @pytest.mark.parametrize("color", sorted({*COLORS.values(), "#30363d"}))
@@ -58,4 +51,3 @@ def test_hostile_names_stay_text() -> None:
             "text",
         }
         assert len(badge(name * 999, "pass", "")) < 2_000
-        json.loads(endpoint(name, name))

@@ -102,10 +102,10 @@ def test_a_packed_batch_has_the_answer_of_one_that_is_not() -> None:
     batch = Batch([case], recordings)
     there = unpack_answer(score_packed(unpack(pack_setup(ScoringSetup(SCORERS))), pack_batch(batch)))
     here = score_batch(ScoringSetup(SCORERS), batch, Redactor())
-    assert [one[1:] for one in there.scored] == [one[1:] for one in here.scored]
+    assert [one.trial for one in there.scored] == [one.trial for one in here.scored]
     lines = [[{**json.loads(one.line), "started": 0} for one in answer.scored] for answer in (there, here)]
     assert lines[0] == lines[1]
-    errors = [one.error.message for one in here.scored if one.error is not None]
+    errors = [one.trial.error.message for one in here.scored if one.trial.error is not None]
     assert errors == ["turn 1 was not recorded; trial 3 has 0", "recorded as failed: cut"]
 
 
