@@ -28,7 +28,7 @@ def post_check_runs(step: Step | None, outcome: StepOutcome, place: Place) -> Pu
     if not step.activity.head or (step.activity.is_fork and step.activity.mode is not Mode.REPORT):
         return Publication()  # a fork's token only reads: a later job writes them
     try:
-        about = _about(step, outcome.pull_request)
+        about = _about(step, outcome.onto)
     except PublishError as error:
         return Publication(problems=(error,))
     effects: list[Effect]
@@ -58,7 +58,7 @@ def _conclusion(suite: SuiteResult, code: int) -> Literal["success", "neutral", 
     return "success" if suite.verdict is Verdict.PASS else "neutral"
 
 
-def _about(step: Step, number: int | None) -> str:
+def _about(step: Step, onto: str | None) -> str:
     """Return a suffix to distinguish verdicts on one commit against different bases; empty for the default branch.
 
     A commit can be the head of several pull requests, a release and a push at the same time.
@@ -66,9 +66,7 @@ def _about(step: Step, number: int | None) -> str:
     activity = step.activity
     if activity.mode is Mode.RELEASE:
         return "release"
-    onto = activity.onto
-    if activity.mode is Mode.REPORT and number is not None:
-        onto = step.github.pull_request(number).base_branch
+    onto = onto or activity.onto
     if onto is not None:
         return "" if onto == activity.default_branch else f"into {onto}"
     return "" if activity.mode is Mode.RECORD else step.environment.get("GITHUB_EVENT_NAME", "")

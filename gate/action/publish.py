@@ -213,12 +213,12 @@ def _outputs(outcome: StepOutcome) -> dict[str, str]:
 def _place(step: Step, outcome: StepOutcome, *, with_links: bool = False) -> Place:
     """Return the place where a report is read; ``with_links`` outside of the run's own page."""
     activity = step.activity
-    place = Place(head=activity.head or "", remark=_remark(step, outcome))
+    place = Place(head=activity.head or "", remark=_remark(step, outcome), names_suite=outcome.is_named)
     if with_links and activity.run is not None:  # the fork's run is the one to repeat, and its files are a stranger's
         place = replace(place, url=step.page_of(activity.run.id), report=step.summary_url)
     elif with_links:
         place = replace(place, url=step.summary_url, report=f"{step.summary_url}#artifacts")
-    return replace(place, accept_label=step.accept_label, base=activity.onto or "")
+    return replace(place, accept_label=step.accept_label, base=outcome.onto or activity.onto or "")
 
 
 def _remark(step: Step, outcome: StepOutcome) -> str:

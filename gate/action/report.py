@@ -46,7 +46,7 @@ def _judge(step: Step, pull: PullRequest, path: Path, fork: str | None, tip: str
     result = judge_records(records, config, step.environment, command=repeat_command(step, overrides, pull.number))
     result, remark = with_acceptance(step, config, result, pull.number)
     step.say(render_console(result, label=step.accept_label))
-    return outcome_of(result, config, pull_request=pull.number, remark=remark)
+    return outcome_of(result, config, pull_request=pull.number, remark=remark, onto=pull.base_branch)
 
 
 def _untrusted(step: Step, config: Config) -> list[Record]:

@@ -117,6 +117,10 @@ class StepOutcome(Struct, frozen=True):
     """The reason why the label that accepts a result is ignored."""
     proofs: Proofs | None = None
     """The proofs for later jobs, if this job records baselines."""
+    onto: str | None = None
+    """The target branch of a reported pull request, which the event does not name."""
+    is_named: bool = False
+    """True if the configuration names the suite, as each one does that has others beside it."""
     codes: Mapping[str, int] = {}
     """Suite id → the exit code that the suite would have on its own."""
 
@@ -125,7 +129,8 @@ def outcome_of(result: Result, config: Config, **parts: Any) -> StepOutcome:
     """Return the outcome of a step that has a result; ``parts`` are further fields."""
     settings = settings_of(config, now())
     codes = {suite.suite_id: int(exit_code([suite], settings)) for suite in result.suites}
-    return StepOutcome(int(result.exit_code), result, codes=codes, **parts)
+    is_named = config.file.name is not None
+    return StepOutcome(int(result.exit_code), result, codes=codes, is_named=is_named, **parts)
 
 
 def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:

@@ -122,7 +122,7 @@ class AgentFiles:
             kind = _kind_of_program(self._git.root / word)
             if kind == "script":
                 return []
-            if kind:
+            if kind and self._is_of_repository(word):
                 found[word] = None
         files = self.files or {}
         for module in (*self._options.modules, *modules):
@@ -138,6 +138,11 @@ class AgentFiles:
                 found[f"{folder}/__init__.py"] = None
                 folder = posixpath.dirname(folder)
         return list(found)
+
+    def _is_of_repository(self, name: str) -> bool:
+        """True unless a file is ignored or elsewhere: what builds or installs such a program, its name does not say."""
+        path = PurePosixPath(name)
+        return self.files is None or any(str(one) in self.files for one in (path, *path.parents))
 
     @cached_property
     def installs(self) -> list[str]:

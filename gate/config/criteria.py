@@ -78,17 +78,21 @@ def _check_idle(
     if not cases:
         return
     for spec, scorer in zip(specs, scorers, strict=True):
-        if not scorer.criterion.blocking or scorer.criterion.name in setting.demanded:
+        criterion = scorer.criterion
+        if not criterion.blocking or criterion.name in setting.demanded:
             continue
+        if criterion.threshold is not None and criterion.is_idle(criterion.threshold):
+            what = f"{criterion.name}: every score reaches its threshold of {criterion.threshold:g}"
+            hint = "raise it, leave it out to compare with a baseline only, or set `blocking: false`"
+            raise ConfigError(what, where=setting.place.at(criterion.name), hint=hint)
+        is_nothing = _gives_nothing(scorer, cases)
         if setting.whole:
-            is_nothing = _gives_nothing(scorer, cases)
             is_nothing = is_nothing and _gives_nothing(_scorer(spec, setting.whole, setting), setting.whole)
-        else:
-            is_nothing = bool(scorer.metric.missing) and is_idle(scorer, cases)
         if is_nothing:
-            name, missing = scorer.criterion.name, scorer.metric.missing or "what it compares with"
-            what = f"{name} would check nothing: neither it nor any case gives {missing}"
-            raise ConfigError(what, where=setting.place.at(name), hint=f"give it {missing}, or leave it out")
+            missing = scorer.metric.missing or ("tools" if scorer.metric.compares_calls else "a response")
+            what = f"{criterion.name} would check nothing: neither it nor any case gives {missing}"
+            hint = f"give it {missing}, or write `criteria` without it"
+            raise ConfigError(what, where=setting.place.at(criterion.name), hint=hint)
 
 
 def _gives_nothing(scorer: Scorer, cases: Sequence[Case]) -> bool:
@@ -319,15 +323,12 @@ def unread_expectations(cases: Sequence[Case], scorers: Sequence[Scorer]) -> lis
 
 
 def idle_thresholds(cases: Sequence[Case], scorers: Sequence[Scorer]) -> list[str]:
-    """Return a note for each blocking threshold that every score reaches: of a criterion, or of single cases."""
+    """Return a note for each blocking criterion with a threshold of single cases that every score reaches."""
     told = []
     for scorer in scorers:
         criterion = scorer.criterion
         if not criterion.blocking:
             continue
-        if criterion.threshold is not None and criterion.is_idle(criterion.threshold):
-            what = f"{criterion.name}: every score reaches its threshold of {criterion.threshold:g}"
-            told.append(f"{what}: only a comparison with a baseline can fail it")
         idle = []
         for case in cases:
             threshold = case.thresholds.get(criterion.name)

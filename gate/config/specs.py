@@ -140,6 +140,8 @@ def read_specs(
 def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
     where = f"{place}: {name}"
     common, quantiles, options = _split(value, where, adk=adk)
+    if adk and common.threshold == 0:  # every score reaches it: google-adk shows such a metric without deciding by it
+        common = common.model_copy(update={"threshold": None, "blocking": False})
     spec = CriterionSpec(name, common.metric or name, common, quantiles, options, place)
     if spec.is_custom:
         _refuse_undecided(spec, where, adk=adk)
@@ -148,8 +150,6 @@ def _spec(name: str, value: Any, place: str, *, adk: bool) -> CriterionSpec:
         metric_type = load_metric(spec.metric)
     except ConfigError as error:
         raise ConfigError(error.what, where=place, hint=error.hint) from None
-    if adk and common.threshold == 0:  # every score reaches it: google-adk shows such a metric without deciding by it
-        common = common.model_copy(update={"threshold": None, "blocking": False})
     if adk and metric_type.hard and common.threshold is not None and 0 < common.threshold < 1:
         common = common.model_copy(update={"threshold": None})  # in ADK a share of turns; here one violation fails
     spec = replace(spec, common=common).under(metric_type)

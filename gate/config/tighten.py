@@ -293,12 +293,12 @@ def _direction(spec: CriterionSpec, name: str) -> Tightens:
 def _threshold_direction(spec: CriterionSpec, before: float | None) -> Tightens:
     """Return which way a threshold tightens; NEVER for a user's own metric, whose code is not loaded.
 
-    Without a threshold, the metric's default decides; a lower threshold would let more trials pass.
+    Without one, or with 0, the metric's default decides; a lower threshold would let more trials pass.
     """
     metric = spec.metric_type
     if metric is None:
         return NEVER
-    return UP if before is not None else Tightens("up", unset=metric.pass_threshold)
+    return UP if before else Tightens("up", unset=metric.pass_threshold or 0.0)
 
 
 # --- cases ----------------------------------------------------------------------------------------

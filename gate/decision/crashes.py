@@ -21,7 +21,9 @@ from gate.model.finding import Finding
 from gate.statistics.intervals import fisher_less
 
 PROBES = 24
-"""Minimum number of trials of failing cases in a confirmation."""
+"""Minimum number of trials of failing cases in a whole confirmation."""
+FIRST_PROBES = 8
+"""Number of them to look at first: failures of a deterministic crash all recur, and need no more."""
 MOST_PROBED = 24
 """Maximum number of failing cases to rerun; those that fail most often represent the rest."""
 MOST_EACH = 12
@@ -34,6 +36,8 @@ MOST_LOST = 1 / 3
 """Maximum share of a confirmation's trials that infrastructure may lose."""
 CRASH_SHARE = 0.10
 """Share of alpha for testing a confirmation against the stored trials; looks and e-values leave this much."""
+FIRST_SHARE = 0.10
+"""Share of these levels for the first look at a confirmation, so that it adds no more than this to their error."""
 MEASURABLE = 0.05
 """A slowdown of answers counts only above this many seconds."""
 
@@ -134,27 +138,37 @@ def _answers_missing(comparison: Comparison) -> dict[str, int]:
 # --- confirmation ---------------------------------------------------------------------------------
 
 
-def probes(comparison: Comparison) -> tuple[Request, ...]:
-    """Return reruns of the failing cases, interleaved with as many that answered; of both sides if the base can be
-    run."""
+def probes(comparison: Comparison, *, whole: bool = False) -> tuple[Request, ...]:
+    """Return the reruns of failing cases that are still missing: at first a few, then all; ``whole``: all at once.
+
+    They are interleaved with cases that answered, and with the base's agent if it can be run.
+    """
     failing = list(failures_by_case(comparison, confirming=False))[:MOST_PROBED]
     if not failing or comparison.settings.confirm_after is None:
         return ()
-    in_turn = chain.from_iterable(zip_longest(failing, _answering(comparison, len(failing))))
-    cases = [case_id for case_id in in_turn if case_id is not None]
     n = min(MOST_EACH, max(2, -(-PROBES // len(failing))))
-    once = [Request(Side.CANDIDATE, PROBE, tuple(cases), 1)]
-    paired = tuple([case_id for case_id in cases if case_id in comparison.with_baseline])
-    if comparison.settings.rerun != "never" and paired:
-        once.append(Request(Side.BASELINE, PROBE, paired, 1))
-    return tuple(once * n)
+    others = _answering(comparison, len(failing))
+    passes = n * list(zip_longest(failing, others))
+    done = 0
+    for trial in comparison.trials:
+        done += trial.tag == PROBE and trial.side is Side.CANDIDATE and trial.case_id in failing
+    passes = passes[done : None if done or whole else FIRST_PROBES]
+    requests = []
+    for start in range(0, len(passes), len(failing)):
+        part = passes[start : start + len(failing)]
+        cases = tuple([case_id for case_id in chain.from_iterable(part) if case_id is not None])
+        requests.append(Request(Side.CANDIDATE, PROBE, cases, 1))
+        paired = tuple([case_id for case_id, _ in part if case_id in comparison.with_baseline])
+        if comparison.settings.rerun != "never" and paired:
+            requests.append(Request(Side.BASELINE, PROBE, paired, 1))
+    return tuple(requests)
 
 
 def _answering(comparison: Comparison, n: int) -> Sequence[str]:
     """Return ``n`` cases that always answered, spread over the suite."""
     ids = []
     for case in comparison.judged:
-        trials = comparison.measured(case.id)
+        trials = [trial for trial in comparison.measured(case.id) if trial.tag != PROBE]
         if trials and all(trial.answered for trial in trials):
             ids.append(case.id)
     return spread(ids, n)
@@ -198,7 +212,7 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
     if lost > MOST_LOST * len(asked):
         return Finding.of("agent_fails", failed=failed, why="lost", lost=lost, trials=len(asked))
     beside = base or others
-    if beside and _p_of_answering_less(now, beside) <= comparison.settings.own_alpha:
+    if beside and _p_of_answering_less(now, beside) <= _level(comparison):
         if base:
             return None
         return _slowed_down(comparison, others, failed)
@@ -214,6 +228,13 @@ def unconfirmed(comparison: Comparison) -> Finding | None:
         other_trials=len(beside),
         at_base=bool(base),
     )
+
+
+def _level(comparison: Comparison) -> float:
+    """Return the level of this look at the confirmation."""
+    if probes(comparison):
+        return FIRST_SHARE * comparison.settings.own_alpha
+    return comparison.settings.own_alpha
 
 
 def _p_of_answering_less(now: Sequence[Trial], beside: Sequence[Trial]) -> float:
@@ -252,7 +273,7 @@ def proven(comparison: Comparison) -> Finding | None:
     if not now or not then or unconfirmed(comparison):
         return None
     p = _p_of_answering_less(now, then)
-    if p > CRASH_SHARE * comparison.settings.own_alpha:
+    if p > CRASH_SHARE * _level(comparison):
         return None
     return Finding.of("agent_fails", Verdict.REGRESSED, why="confirmed", p=p)
 

@@ -78,7 +78,7 @@ def confirmation(comparison: Comparison) -> More | None:
     """Return the trials that would confirm the failures of these cases, whether or not a block will need them."""
     alone = replace(comparison.settings, rerun="never")
     known = prepared(replace(comparison, settings=alone, reported=True))
-    return None if known.outage else _confirmation(known)
+    return None if known.outage else _confirmation(known, whole=True)
 
 
 def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
@@ -322,12 +322,12 @@ def _another_epoch(comparison: Comparison) -> More | None:
     return _epochs(comparison, 1, "looking for further cases in which the agent fails")
 
 
-def _confirmation(comparison: Comparison) -> More | None:
-    """Return the round that reruns the failing cases after a pause; there is only one."""
+def _confirmation(comparison: Comparison, *, whole: bool = False) -> More | None:
+    """Return the next round that reruns the failing cases, the first one after a pause."""
     if probed(comparison):
-        return None
+        return _round_of(comparison, probes(comparison), "asking the failing cases again, to be sure of the failures")
     pause = comparison.settings.confirm_after or 0.0
-    return _round_of(comparison, probes(comparison), "confirm the failures", pause=pause)
+    return _round_of(comparison, probes(comparison, whole=whole), "confirm the failures", pause=pause)
 
 
 # --- rounds ---------------------------------------------------------------------------------------

@@ -382,6 +382,11 @@ class SuiteResult(Struct, frozen=True):
         return next((one for one in self.further if self.decided_by and one.reference == self.decided_by), self)
 
     @property
+    def commits_before_base(self) -> int:
+        """Return how far the baseline is behind the base commit; if it is, losses of other changes count, too."""
+        return 0 if self.baseline is None or self.reference else self.baseline.distance or 0
+
+    @property
     def standing(self) -> Verdict:
         """Return the verdict that counts: the remaining one if the suite was accepted."""
         return self.if_accepted if self.accepted else self.verdict

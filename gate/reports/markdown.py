@@ -61,6 +61,8 @@ class Place(Struct, frozen=True):
     """The target branch of the change."""
     remark: str = ""
     """A sentence about the next step, without its full stop."""
+    names_suite: bool = False
+    """True if reports on other suites may stand beside this one."""
 
 
 NOWHERE = Place()
@@ -108,7 +110,7 @@ def sections(view: View, result: Result) -> dict[str, str]:
 
 
 def _suite(view: View, result: Result, place: Place, limit: int) -> str:
-    head = "\n\n".join(filter(None, (_heading(view, result), *_opening(view, place))))
+    head = "\n\n".join(filter(None, (_heading(view, result, place), *_opening(view, place))))
     foot = f"<sub>{_of_what(view, place)} · {_end(result, view.suite.verdict)}</sub>\n"
     parts = dict(_parts(view, result))
     shortened = ""
@@ -120,15 +122,15 @@ def _suite(view: View, result: Result, place: Place, limit: int) -> str:
         text = "\n\n".join(filter(None, (head, _fold(view, body), shortened, foot)))
         if len(text) <= limit:
             return text
-    return "\n\n".join((_heading(view, result), _next(view, place), shortened, foot))
+    return "\n\n".join((_heading(view, result, place), _next(view, place), shortened, foot))
 
 
 # --- above the fold -------------------------------------------------------------------------------
 
 
-def _heading(view: View, result: Result) -> str:
+def _heading(view: View, result: Result, place: Place) -> str:
     said = escape.markdown_prose(view.title, _TITLE)
-    if len(result.suites) > 1:
+    if len(result.suites) > 1 or place.names_suite:
         said = f"{escape.markdown_code(view.suite.suite_id, 60)}: {said}"
     return f"### {_SIGNS[TONES[view.suite.verdict]]} {said}"
 

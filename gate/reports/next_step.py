@@ -27,11 +27,13 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
         case Verdict.REGRESSED if suite.deciding.cause.kind == "not_shown_fixed":
             if suite.deciding.cause["now"].kind == "incomplete":
                 return ", or ".join(_after_gaps(suite, label))
-            return f"run the job again, since a measurement that passes clears it, or {_accept(suite, label)}"
+            return f"run the job again, since a measurement that passes clears it, or {_accept(label)}"
         case Verdict.REGRESSED if suite.trade is not None:
-            return f"fix what was lost, or {_accept(suite, label)}"
+            return f"fix what was lost, or {_accept(label)}"
+        case Verdict.REGRESSED if suite.deciding.commits_before_base:
+            return f"run again once the base's own baseline is stored, or fix it, or {_accept(label)}"
         case Verdict.REGRESSED:
-            return f"fix it, or {_accept(suite, label)}"
+            return f"fix it, or {_accept(label)}"
         case Verdict.BELOW_THRESHOLD if suite.deciding.cause.kind == "nothing_passes":
             return "fix the agent or the suite"
         case Verdict.BELOW_THRESHOLD:
@@ -44,13 +46,11 @@ def next_step(suite: SuiteResult, label: str = "") -> str:
             return _after_error(suite)
 
 
-def _accept(suite: SuiteResult, label: str) -> str:
+def _accept(label: str) -> str:
     """Return the way to accept a loss."""
     if label:
         return f"add the label `{label.replace('`', '')}` if this is intended"
-    if any(one.reference == "anchor" for one in (suite, *suite.further)):  # only what is merged is compared with it
-        return 'if this is intended, run `gate baseline accept --why "…"`'
-    return 'if this is intended, merge it, `gate run` there, then `gate baseline accept --why "…"`'
+    return 'if this is intended, run `gate baseline accept --why "…"` on the default branch, after `gate run` there'
 
 
 def _other_demand(suite: SuiteResult) -> str:
@@ -79,7 +79,7 @@ def _after_gaps(suite: SuiteResult, label: str) -> list[str]:
     elif reasons.intersection(("changed", "other_judge")):
         ways.append("score the baseline's own record again (`gate rescore`)")
     if suite.is_acceptable:
-        ways.append(_accept(suite, label))
+        ways.append(_accept(label))
     return ways
 
 

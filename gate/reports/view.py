@@ -177,8 +177,8 @@ class View:
             said += [tell_short(found) for found in by.changes if found.kind == "cases_changed"]
         said += [tell_short(found) for found in by.changes if found.kind == "base_run_beside"]
         said += [tell_short(found) for found in by.changes if found.kind == "stated" and found["agent_key"]][:1]
-        if by.baseline is not None and by.baseline.distance and by.verdict is Verdict.REGRESSED and not by.reference:
-            ago = count(by.baseline.distance, "commit")
+        if by.commits_before_base and by.verdict is Verdict.REGRESSED:
+            ago = count(by.commits_before_base, "commit")
             said.append(
                 f"the newest baseline is {ago} before the base: losses since then count, too, until its own is stored"
             )

@@ -455,8 +455,6 @@ def _outage(found: Finding, _: object) -> str:
     else:
         of = count(found["of"], "case")
         said = f"{cases} of {of} that answered at the baseline {agree(cases, 'fails', 'fail')} alike"
-        if not found["setup"]:
-            said = f"an outage: {said}"
     if found["error"]:
         said += f": {brief(found['error'])}"
     return said

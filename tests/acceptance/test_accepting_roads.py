@@ -62,7 +62,7 @@ def repository(project: Project, store: str, *, remote: bool) -> Project:
     project.commit("shorter answers")
     ran = one_line(project.gate("run"))
     assert ran.code == 1
-    assert "merge it, `gate run` there, then `gate baseline accept" in ran.out
+    assert "on the default branch, after `gate run` there" in ran.out
     return project
 
 

@@ -74,7 +74,7 @@ def test_failures_that_do_not_come_again_were_not_measured(project: Project) -> 
 def test_an_outage_is_exit_3_and_no_baseline(project: Project) -> None:
     code, suite = change(project, agent("raise KeyError('model')", str(tuple(f"c{n}" for n in range(10, 40)))))
     assert (code, suite["verdict"]) == (3, "error")
-    assert "an outage: 30 of 40 cases" in str(suite["headline"])
+    assert "30 of 40 cases that answered at the baseline fail alike" in str(suite["headline"])
     saved = project.gate("baseline", "save", "change.jsonl")
     assert saved.code == 6
     assert "an outage: 30 of 40 cases" in saved.err

@@ -222,7 +222,7 @@ SUITE = (
     Slip("evals/first.yaml", "input: Hi", "turns: []", 2, "case 'a': turns: is empty (write at least one)"),
     Slip("evals/first.yaml", "input: Hi", "turns: [{response: Hi}]", 2, "case 'a': missing key 'turns.input'"),
     Slip("evals/first.yaml", "    input", "\tinput", 2, "evals/first.yaml:3: … (indent with spaces, not with tabs)"),
-    Slip("evals/first.yaml", "    tools: []\n", "", 3, "it applies to no case: none states what it checks"),
+    Slip("evals/first.yaml", "    tools: []\n", "", 2, "would check nothing: neither it nor any case gives tools"),
     Slip("evals/first.yaml", "  - id", "<<<<<<< HEAD\n  - id", 2, "evals/first.yaml:2: an unresolved merge conflict"),
     Slip("evals/first.json", "", '{"cases": [', 2, "evals/first.json:1: not JSON: Expecting value"),
     Slip("evals/second.jsonl", "", '{"id": "b", "inp', 2, "evals/second.jsonl:1: … (if the file is cut off, write it"),

@@ -410,6 +410,7 @@ def test_behind_a_loss_in_the_queue_it_counts_until_the_default_branch_has_store
     done, _ = recorded.queue("bad", 2, behind=first, depth=0)
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.log
     assert "1 commit before the base: losses since then count, too, until its own is stored" in done.summary
+    assert "**Next:** run again once the base's own baseline is stored, or fix it, or" in done.summary
     recorded.leave_queue(first)
     done, _ = recorded.queue("bad", 3)
     assert (done.code, done.outputs["verdict"]) == (0, "pass"), done.log
@@ -449,7 +450,8 @@ def test_a_fork_is_measured_without_a_comment_and_reported_by_the_trusted_half(r
     assert reported.outputs["verdict"] == "regressed"
     assert reported.outputs["baseline_sha"] == git(recorded.repository.remote, "rev-parse", "main")
     [comment] = recorded.comments()
-    assert comment.splitlines()[1].startswith("### ❌")
+    assert comment.splitlines()[1].startswith("### ❌ `support`: "), "others may comment beside it"
+    assert "| case | main | this change |" in comment
 
 
 @pytest.mark.parametrize("place", ["import hashlib\n", "def answer(message):\n    "], ids=["starts", "answers"])

@@ -163,10 +163,10 @@ def built(world: World) -> World:
 
 def test_rules_hold_where_the_bases_suites_cannot_be_read(built: World) -> None:
     config = built.repository.files["gate.yaml"]
-    loose = config.replace("threshold: 0.5", "threshold: 0.0").replace("store: git", "store: none")
+    loose = config.replace("threshold: 0.5", "threshold: 0.1").replace("store: git", "store: none")
     done = built.pull_request("awful", files={"gate__yaml": loose})
     assert done.code == 1, done.log
-    assert "tool_trajectory_avg_score.threshold: 0.5 → 0.0 takes effect once it is merged" in said(done)
+    assert "tool_trajectory_avg_score.threshold: 0.5 → 0.1 takes effect once it is merged" in said(done)
     assert 'baseline.store: "git" → "none" takes effect once it is merged' in said(done)
     assert "the base commit's suites cannot be read, so thresholds of single cases are" in said(done)
 
@@ -316,7 +316,7 @@ def test_trials_that_fail_count_whatever_they_call_themselves(recorded: World) -
 
 
 def test_thresholds_of_the_record_hold_for_nothing(recorded: World) -> None:
-    lowered = {"tool_trajectory_avg_score": 0.0}
+    lowered = {"tool_trajectory_avg_score": 0.1}
     done = forged(recorded, lambda record: with_cases(record, lambda case: replace(case, thresholds=lowered)))
     assert done.code == 1, done.log
     assert "from 100 % to 50 %" in said(done)  # of trials that pass: the record's own marks would have passed all
@@ -336,7 +336,7 @@ def test_trials_of_the_base_that_a_record_brings_make_no_pass(recorded: World) -
 
 def test_the_base_branch_judges_and_not_the_default_branch(recorded: World) -> None:
     """What is checked out beside the trusted half is the default branch, and the change is not for it."""
-    loose = CONFIG.replace("threshold: 0.5", "threshold: 0.0").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")
+    loose = CONFIG.replace("threshold: 0.5", "threshold: 0.1").replace("gate: {alpha: 0.05}", "gate: {alpha: 0.0001}")
     done = recorded.pull_request("awful", fork=True)
     assert done.code == 1, done.log
     git(recorded.repository.work, "push", "-q", "origin", "main:refs/heads/release")

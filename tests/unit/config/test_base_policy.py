@@ -88,10 +88,17 @@ def test_a_removed_criterion_stays_and_a_new_one_counts(tmp_path: Path) -> None:
 
 
 def test_taking_all_criteria_out_leaves_the_bases(tmp_path: Path) -> None:
-    rules = under_base_policy(
-        write(tmp_path / "head", {k: v for k, v in BASE.items() if k != "criteria"}), {}, write(tmp_path / "base", BASE)
+    head = write(
+        tmp_path / "head", {k: v for k, v in BASE.items() if k != "criteria"}, SUITE.replace("}", ", tools: []}")
     )
+    rules = under_base_policy(head, {}, write(tmp_path / "base", BASE))
     assert criteria(rules)["latency"].limit == 3
+
+
+def test_a_threshold_of_0_which_is_refused_can_be_taken_out(tmp_path: Path) -> None:
+    idle = write(tmp_path / "base", BASE | {"criteria": {"response_match_score": 0, "latency": {"max": 3}}})
+    head = write(tmp_path / "head", BASE | {"criteria": {"response_match_score": {}, "latency": {"max": 3}}})
+    assert criteria(under_base_policy(head, {}, idle))["response_match_score"].threshold is None
 
 
 @pytest.mark.parametrize(

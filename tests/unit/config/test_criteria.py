@@ -20,7 +20,7 @@ from gate.scoring.score import Scorer
 from tests.properties import examples
 from tests.unit.config.build import scorers_of
 
-CASES = (Case("a", (Turn("hello"),)),)
+CASES = (Case("a", (Turn("hello", (), (Part("hello"),)),)),)
 
 
 def parse(raw: dict[str, Any], cases: tuple[Case, ...] = CASES, **setting: Any) -> list[Scorer]:
@@ -218,19 +218,21 @@ def test_one_case_that_gives_something_to_check_is_enough() -> None:
     assert parse({"contains": {}}, (silent, own))
     with pytest.raises(ConfigError, match="would check nothing"):
         parse({"contains": {}}, (silent,))
-    assert parse({"contains": {"blocking": False}, "response_match_score": 0.5}, (silent,))  # a report loses nothing
+    assert parse({"contains": {"blocking": False}, "safety_v1": 1}, (silent,))  # a report loses nothing
 
 
 @pytest.mark.parametrize("name", ["contains", "response_match_score", "tool_trajectory_avg_score"])
 def test_what_no_case_of_the_whole_suite_states_is_idle_whatever_is_selected(name: str) -> None:
     raw = {"safety_v1": 1, name: {"threshold": 0.5}}
     silent = Case("b", (Turn("hello"),))
+    with pytest.raises(ConfigError, match=f"{name} would check nothing"):
+        parse(raw, (silent,))
     stating = Case(
         "c", (Turn("hello", (ToolCall("look_up"),), (Part("hi"),)),), options={"contains": {"values": ["hi"]}}
     )
     with pytest.raises(ConfigError, match=f"{name} would check nothing"):
-        parse(raw, whole=(*CASES, silent))
-    assert [scorer.criterion.name for scorer in parse(raw, whole=(*CASES, stating))] == ["safety_v1", name]
+        parse(raw, (silent,), whole=(silent, silent))
+    assert [scorer.criterion.name for scorer in parse(raw, (silent,), whole=(silent, stating))] == ["safety_v1", name]
 
 
 def test_a_case_cannot_let_a_hard_criterion_off() -> None:
@@ -423,15 +425,19 @@ def test_expected_calls_that_no_criterion_compares_with_are_said(
     [
         ({"response_match_score": 0}, True),
         ({"contains": {"values": "x", "threshold": 0}}, True),
+        ({"response_match_score": 0, "contains": {"values": "x"}}, True),
         ({"response_match_score": 0.01}, False),
         ({"response_match_score": {}}, False),
         ({"response_match_score": {"threshold": 0, "blocking": False}, "contains": {"values": "x"}}, False),
         ({"tool_calls": {"max": 0}}, False),
     ],
 )
-def test_a_threshold_that_every_score_reaches_is_said(criteria: dict[str, Any], idle: bool) -> None:
-    told = idle_thresholds(CASES, scorers_of(criteria, CASES, Setting()))
-    assert [one.partition(":")[0] for one in told] == ([next(iter(criteria))] if idle else [])
+def test_a_threshold_that_every_score_reaches_is_refused(criteria: dict[str, Any], idle: bool) -> None:
+    if idle:
+        with pytest.raises(ConfigError, match="every score reaches its threshold of 0"):
+            parse(criteria)
+    else:
+        assert parse(criteria)
 
 
 def test_a_case_with_a_threshold_that_every_score_reaches_is_named() -> None:

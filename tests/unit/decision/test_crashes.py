@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -76,7 +77,21 @@ def test_a_block_that_needs_failures_asks_for_a_confirmation_a_minute_later() ->
     assert (first.side, first.tag, first.n) == (Side.CANDIDATE, PROBE, 1)
     assert set(first.cases[::2]) == set(CRASHED), "the failing cases"
     assert not set(first.cases[1::2]) & set(CRASHED), "between such as answered"
-    assert all(request == first for request in rest), "again and again, so that all fall into the same time"
+    assert len(first.cases) == 12 and [len(request.cases) for request in rest] == [4], "a few show if all recur"
+    probed = {"failing": [], "others": []}  # type: ignore[var-annotated]
+    for request in more.requests:
+        for case_id in request.cases:
+            make = failed_trial if case_id in CRASHED else partial(trial, trajectory=1.0)
+            probed["failing" if case_id in CRASHED else "others"].append(make(case_id, 10, round=9, tag=PROBE))
+    assert len(probed["failing"]) == 8
+    again = [*trials, *probed["failing"], *probed["others"]]
+    assert judge(SUITE, [TRAJECTORY], again, BASELINE).verdict is Verdict.REGRESSED, "all fail again: no more is run"
+    answer = trial(probed["failing"][0].case_id, 10, round=9, tag=PROBE, trajectory=1.0)
+    answers = trial(probed["failing"][1].case_id, 10, round=9, tag=PROBE, trajectory=1.0)
+    again = [*trials, answer, answers, *probed["failing"][2:], *probed["others"]]
+    rest = ask(SUITE, [TRAJECTORY], again, BASELINE)
+    assert {one.tag for one in rest.requests} == {PROBE} and not rest.pause
+    assert sum(len(one.cases) for one in rest.requests) == 2 * (24 - 8), "two answer: the whole confirmation decides"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.formats import answers
-from gate.formats.endings import FILTER, LENGTH, cut_off_by
+from gate.formats.endings import FILTER, LENGTH, cut_off_by, is_cut_off
 from gate.formats.messages import (
     FormatError,
     after_last_question,
@@ -21,7 +21,7 @@ from gate.formats.messages import (
     usage_of,
     with_attached,
 )
-from gate.formats.reading import Ignored, unread, with_read_marks
+from gate.formats.reading import Ignored, mark_read, unread, with_read_marks
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.system.prices import turn_cost
 from tests.patience import steps
@@ -652,3 +652,31 @@ def test_what_an_application_says_in_the_users_name_begins_no_turn(question: Any
     assert after_last_question(told, "something else") == turn[2:]
     found = answers.to_invocation({"messages": told}, user="Wipe it")
     assert (found.text, [call.name for call in found.tool_calls], found.user) == ("Done.", ["wipe"], "Wipe it")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"finish_reason": "length"},
+        {"finishReason": "MAX_TOKENS"},
+        {"stop_reason": "max_tokens"},
+        {"stopReason": "max_tokens"},
+        {"done_reason": "length"},
+        {"response_metadata": {"finish_reason": "length"}},
+        {"choices": [{"finish_reason": "length"}]},
+        {"candidates": [{"finishReason": "MAX_TOKENS"}]},
+        {"incomplete_details": {"reason": "max_output_tokens"}},
+        {"type": "message", "status": "incomplete"},
+        {"object": "response", "status": "incomplete"},
+    ],
+)
+def test_an_answer_is_cut_off_wherever_it_tells_its_end(answer: dict[str, Any]) -> None:
+    assert is_cut_off(answer)
+    assert is_cut_off({"role": "assistant", "content": "so it", **answer})
+
+
+def test_everything_inside_a_value_marked_as_read_counts_as_read() -> None:
+    ignored = Ignored({})
+    row = with_read_marks({"kept": [{"a": {"b": 1}}, [{"c": 2}]], "left": {"a": 1}}, ignored)
+    mark_read(row["kept"])
+    assert [one.path for one in unread(row, ignored)] == ["left"]
