@@ -185,7 +185,7 @@ def to_invocation(text: str, *, user: str, whole: bool = True, mapping: str = ""
             _endless()
         if adk.is_incomplete(objects):
             raise FormatError("the stream broke off: its last event is partial, or a call has no result")
-        return adk.events_to_invocation([data for data in objects if not data.get("partial")], user=user)
+        return adk.events_to_invocation(objects, user=user)
     read = _reader_of(objects)
     if read is not None:
         turn = Assembly()
@@ -211,7 +211,7 @@ def so_far(text: str) -> Invocation:
     events = list(events_of(text))
     objects = [event.data for event in events if isinstance(event.data, Mapping)]
     if any("author" in data for data in objects):
-        return adk.events_to_invocation([data for data in objects if not data.get("partial")], user="")
+        return adk.events_to_invocation(objects)
     read = _reader_of(objects)
     if read is None:
         raise FormatError("its events have no known dialect")

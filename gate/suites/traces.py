@@ -204,23 +204,23 @@ _Place = tuple[int, Case]
 """The index of a suite, and one of its cases."""
 
 
+_SESSION, _TAG, _WORDS = "its session", "a tag of it", "its first words"
+"""The properties that a conversation shares with its case, in the order in which they are compared."""
+
+
 class _Index:
     """The cases of all suites, indexed by the properties that match a conversation."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
-        self._by_session: dict[str, list[_Place]] = defaultdict(list)
-        self._by_tag: dict[str, list[_Place]] = defaultdict(list)
-        self._by_words: dict[str, list[_Place]] = defaultdict(list)
+        self._places: dict[tuple[str, str], list[_Place]] = defaultdict(list)
         for number, suite in enumerate(suites):
             for case in suite.cases:
-                place = (number, case)
-                for session in {case.id, *_sessions(case)}:
-                    self._by_session[session].append(place)
-                for tag in {case.id, *case.tags}:
-                    self._by_tag[tag].append(place)
+                marks = {(_SESSION, one) for one in (case.id, *_sessions(case))}
+                marks |= {(_TAG, one) for one in (case.id, *case.tags)}
                 if case.turns:
-                    self._by_words[_folded(case.turns[0].user)].append(place)
-        self._by_words.pop("", None)
+                    marks.add((_WORDS, _folded(case.turns[0].user)))
+                for mark in marks - {(_WORDS, "")}:
+                    self._places[mark].append((number, case))
 
     def place_of(self, conversation: Conversation) -> _Place | str:
         """Return the case of a conversation, or the reason why it has none."""
@@ -241,10 +241,8 @@ class _Index:
         return "no case has its session, a tag of it, or its first words"
 
     def _candidates(self, conversation: Conversation, words: str) -> Iterator[tuple[Sequence[_Place], str]]:
-        yield self._by_session.get(conversation.session, ()), "its session"
-        tagged = chain.from_iterable([self._by_tag.get(tag, ()) for tag in sorted(conversation.tags)])
-        yield _unique(tagged), "a tag of it"
-        yield self._by_words.get(words, ()), "its first words"
+        for by, values in ((_SESSION, [conversation.session]), (_TAG, sorted(conversation.tags)), (_WORDS, [words])):
+            yield _unique(chain.from_iterable([self._places.get((by, one), ()) for one in values])), by
 
 
 def _sessions(case: Case) -> list[str]:
