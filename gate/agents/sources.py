@@ -122,7 +122,7 @@ class AgentFiles:
             kind = _kind_of_program(self._git.root / word)
             if kind == "script":
                 return []
-            if kind:
+            if kind and self._is_of_repository(word):
                 found[word] = None
         files = self.files or {}
         for module in (*self._options.modules, *modules):
@@ -138,6 +138,11 @@ class AgentFiles:
                 found[f"{folder}/__init__.py"] = None
                 folder = posixpath.dirname(folder)
         return list(found)
+
+    def _is_of_repository(self, name: str) -> bool:
+        """True unless a file is ignored or elsewhere: what builds or installs such a program, its name does not say."""
+        path = PurePosixPath(name)
+        return self.files is None or any(str(one) in self.files for one in (path, *path.parents))
 
     @cached_property
     def installs(self) -> list[str]:
@@ -400,19 +405,19 @@ class _Search:
 
     def _add_exact(self, word: str, path: Path) -> bool:
         """Count the file or folder of this name in a folder above the one that names it; True if there is one."""
-        places = set[Path]()
-        if word.strip("./"):
-            places = {Path(os.path.normpath(folder / word.strip("/"))) for folder in path.parents}
-        found = [place for place in self.named.get(posixpath.basename(posixpath.normpath(word)), ()) if place in places]
-        self._add_places(found)
-        return bool(found)
-
-    def _add_places(self, places: Iterable[Path]) -> None:
-        for place in places:
+        is_found = False
+        if not word.strip("./"):
+            return False
+        for folder in path.parents:
+            place = Path(os.path.normpath(folder / word.strip("/")))
             if place in self.known:
                 self.add(place)
-            else:
+            elif place in self.below:
                 self.add_folder(place)
+            else:
+                continue
+            is_found = True
+        return is_found
 
     def _add_named(self, word: str, path: Path, *, is_part: bool = False) -> None:
         """Count everything that a word of code or settings could name; ``is_part``: it may be part of a name."""
@@ -445,18 +450,22 @@ class _Search:
     def _add_elsewhere(self, told: PurePosixPath) -> None:
         """Count files of this name, and the folders that the path leads through, wherever they are."""
         if told.name != "__init__.py":
-            files = [one for one in self.named.get(told.name, ()) if one in self.known]
-            self._add_places(self._nearest(files))
+            for path in self._nearest([one for one in self.named.get(told.name, ()) if one in self.known]):
+                self.add(path)
         if len(told.parts) < 2:
             return
         for step in (told, *told.parents):
             names = step.parts[step.is_absolute() :]
-            found = self.named.get(step.name, ())
+            if not names:
+                return
+            if Path(step) in self.known:  # a link, or a repository within this one
+                self.add(Path(step))
+            found = [one for one in self.named.get(step.name, ()) if one in self.below]
             if not step.is_absolute():
                 found = [one for one in found if one.parts[-len(names) :] == names]
-            self._add_places(self._nearest([one for one in found if one in self.below]))
-            if found or not names:
-                self._add_places(one for one in found if one == Path(step))  # a link, or a repository within this one
+            for folder in self._nearest(found):
+                self.add_folder(folder)
+            if found:
                 return
 
     # --- imports ----------------------------------------------------------------------------------
@@ -469,15 +478,14 @@ class _Search:
         """
         if dots > len(path.parents):
             raise _UntracedError(f"{path.as_posix()} imports from outside of this folder")
-        modules = list(self._imported(path, dots, base))
+        modules = self._imported(path, dots, base)
         for name in names or ("*",):
-            added = self._imported(path, dots, [*base, name])
-            if not modules and not added and (dots or not self._comes_from_elsewhere(base[0])):
-                told = "." * dots + ".".join(base or [name])
-                raise _UntracedError(
-                    f"{path.as_posix()} imports {told}, which is neither a tracked file nor a requirement"
-                )
-            modules += added
+            inside = self._imported(path, dots, [*base, name])
+            if not modules and not inside and (dots or not self._comes_from_elsewhere(base[0])):
+                told = f"{path.as_posix()} imports {'.' * dots}{'.'.join(base or [name])}"
+                raise _UntracedError(f"{told}, which is neither a tracked file nor a requirement")
+            for module in inside:
+                self.add(module)
         for module in modules:
             self.add(module)
 
@@ -491,11 +499,13 @@ class _Search:
 
     def _modules(self, parts: list[str]) -> Sequence[Path]:
         """Return the modules whose path ends with this dotted name."""
-        found = [*self.named.get(f"{parts[-1]}.py", ())]
-        found += [folder / "__init__.py" for folder in self.named.get(parts[-1], ())]
-        return self._nearest(
-            [one for one in found if one in self.known and _module(one)[-len(parts) :] == tuple(parts)]
-        )
+        named = [*self.named.get(f"{parts[-1]}.py", ())]
+        named += [folder / "__init__.py" for folder in self.named.get(parts[-1], ())]
+        found = []
+        for module in named:
+            if module in self.known and _module(module)[-len(parts) :] == tuple(parts):
+                found.append(module)
+        return self._nearest(found)
 
     def _comes_from_elsewhere(self, name: str) -> bool:
         """True if a module that is not in the repository is one of Python's, is installed, or has the name, or a part

@@ -219,7 +219,7 @@ def of_agent(
     in this folder, leave the fingerprint empty.
     """
     tracked, others = _files(git, git.files() if files is None else files)
-    entry = (*entry, *_led_to(git.root, files_named(tracked, sources, entry)))
+    entry = _with_links(git.root, tracked, sources, entry)
     listed = sorted({*tracked, *others})
     environments = tuple(f"{name.rpartition('/')[0]}/" for name in listed if name.endswith("/pyvenv.cfg"))
     names: list[str] = []
@@ -330,15 +330,16 @@ def _files(git: Git, found: Mapping[str, str | None] | None) -> tuple[dict[str, 
     return tracked, others
 
 
-def _led_to(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the files outside the root, but in the same work tree, that links among these files lead to."""
-    found = set()
-    for name in names:
-        if (root / name).is_symlink():
-            target = os.path.relpath((root / name).resolve(), root.resolve())
-            if target.startswith(".."):
-                found.add(target)
-    return sorted(found)
+def _with_links(root: Path, names: Iterable[str], sources: Sequence[str], entry: Sequence[str]) -> tuple[str, ...]:
+    """Return ``entry`` with the files and folders of the same work tree that links of the agent lead to, in turn."""
+    links = {name for name in names if (root / name).is_symlink()}
+    found, followed = dict.fromkeys(entry), list(entry)  # which may itself lead through a link
+    while followed:
+        for name in followed:
+            found[os.path.relpath(os.path.realpath(root / name), os.path.realpath(root))] = None
+        followed = files_named(links, sources, tuple(found))
+        links.difference_update(followed)
+    return tuple(found)
 
 
 def _walk(root: Path, below: str) -> Iterator[str]:

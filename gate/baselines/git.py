@@ -288,7 +288,8 @@ class GitStore(BlobStore):
             return error.hint or f"`git init` and add the remote {name!r}, or {IN_A_FOLDER}"
         if "no such remote" in f"{error.what} {error.output}".lower():
             return f"`git remote add {name} URL`, or {IN_A_FOLDER}"
-        if not error.hint and (error.is_local or _NO_ROOM.search(error.what)):  # the server's own disk is not in `what`
+        is_here = error.is_local or bool(error.where and error.where in error.what)  # it names a file of the clone
+        if not error.hint and (is_here or _NO_ROOM.search(error.what)):  # the server's own disk is not in `what`
             return "is there room for temporary files? TMPDIR names another folder"
         return error.hint or otherwise
 

@@ -76,7 +76,7 @@ def pair(
         tuple(stored),
         Settings(),
         not_comparable=excluded,
-        removed=_removed(criteria, before),
+        removed=() if reference.beside else _removed(criteria, before),  # the base ran under all of this run's
         renamed=renamed,
         stored_runs=_by_age(reference.records) if reference.of_change else (),
         base_ran_now=reference.beside,

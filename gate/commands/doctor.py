@@ -31,7 +31,7 @@ MOST_ROWS = 2
 def doctor(config_path: Path, no_ask: bool, to_json: bool, verbose: bool) -> NoReturn:
     """Check the agent, the criteria, the baseline and the CI job.
 
-    Calls the agent: the suite's first case twice, and three requests on memory and sessions. Stores nothing. Ends
+    Calls the agent: the suite's first case, and three requests on memory and sessions. Stores nothing. Ends
     with the exit code that a run would have: 0 without problems, 2 for the configuration, 3 if something cannot
     be measured, 4 for baselines.
     """

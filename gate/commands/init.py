@@ -40,9 +40,10 @@ def init(
 ) -> NoReturn:
     """Write a first gate.yaml for this repository.
 
-    Looks for agents without importing or running anything in the repository, then runs one or two cases. Run it
-    again when the cases or the agent have changed: it keeps files that you have edited. Ends with the exit code
-    of the first run; with 2 if you have edited gate.yaml, and with 0 under --no-run.
+    Looks for agents without importing or running anything in the repository; asks a server that it found, if it
+    runs, for its description. Then runs one or two cases. Run it again when the cases or the agent have changed:
+    it keeps files that you have edited. Ends with the exit code of the first run; with 2 if you have edited
+    gate.yaml, and with 0 under --no-run.
     """
     from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
     from gate.commands.setup.served import agent_at, as_it_describes_itself

@@ -202,7 +202,8 @@ def read_suites(config: Config) -> list[Suite]:
     place = root.relative_to(repository_above(root))  # two configurations may each have a folder suite/
     suites = []
     for suite in load(paths, root=config.root, fields=file.fields, name=file.name, format=file.format, split=split):
-        named = suite if suite.id == file.name else replace(suite, id=(place / suite.id).as_posix())
+        inside = suite.id.replace("../", "")  # of this configuration, wherever its files are
+        named = suite if suite.id == file.name else replace(suite, id=(place / inside).as_posix())
         suites.append(named.under(file.criteria or {}))
     return _with_traces(config, suites)
 

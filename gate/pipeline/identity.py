@@ -388,13 +388,18 @@ def surroundings_differ(
     """
     own = PurePosixPath(place_of(config.path)[1].parent.as_posix())
     measured = [own / config.path.name, *(own / name for name in config.file.suite)]
-    installed = [*named_by(config.file.setup or "" if setup is None else setup, own), *imported]
+    installed = named_by(config.file.setup or "" if setup is None else setup, own)
     had_job = has_configuration(config, git, commit)  # else no job of the base measured its agent differently
     for name in git.differing(commit):
         path = PurePosixPath(name)
         if any(map(path.is_relative_to, measured)):
             continue
         near = path.parent.is_relative_to(own) or own.is_relative_to(path.parent)
+        for folder in filter(path.is_relative_to, imported):
+            cure = ""
+            if hasattr(config.agent, "path"):
+                cure = f" (`agent.path: [{os.path.relpath(folder, own)}]` would import each commit's own)"
+            return f"{one_line(name, MOST_NAMED)} differs{cure}"
         is_installed = (near and INSTALLED.fullmatch(path.name)) or any(map(path.is_relative_to, installed))
         if is_installed or (had_job and _JOBS.fullmatch(name)):
             return f"{one_line(name, MOST_NAMED)} differs"

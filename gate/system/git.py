@@ -436,13 +436,14 @@ class Git:
         return self._differing(one, checked_revision(other), _IF_IN_BOTH, "--", *self._all_but(exclude))
 
     def checked_out_since(self, at: float) -> list[str]:
-        """Return the commits that were checked out after ``at`` (Unix time), as far as git has logged that."""
+        """Return the commits at which HEAD was after ``at`` (Unix time), as far as git has logged that: by a checkout,
+        a reset, a rebase."""
         found = []
-        form = ("--no-show-signature", "--date=unix", "--format=%H%x09%gd%x09%gs", f"--max-count={_MOST_CHECKED_OUT}")
+        form = ("--no-show-signature", "--date=unix", "--format=%H%x09%gd", f"--max-count={_MOST_CHECKED_OUT}")
         for line in self.text("log", "--walk-reflogs", *form, "HEAD", "--").splitlines():
-            commit, place, did = line.split("\t", 2)
+            commit, place = line.split("\t", 1)
             time = re.search(r"@\{(\d+)\}", place)
-            if time is not None and int(time[1]) > at and did.startswith("checkout: "):
+            if time is not None and int(time[1]) > at:
                 found.append(commit)
         return found
 

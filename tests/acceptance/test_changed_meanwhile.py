@@ -70,6 +70,7 @@ def header(project: Project) -> Header:
     [
         "git checkout -q other",
         "sleep 1; git checkout -q other; git switch -q main",
+        "sleep 1; git reset -q --hard other; git reset -q --hard ORIG_HEAD",
         "echo better > behaviour.txt",
         "rm README.md",
         "chmod +x behaviour.txt",

@@ -1,4 +1,4 @@
-"""`gate doctor` on where a run is to take place: the store, git, and the folder that records go to."""
+"""`gate doctor` on where a run is to take place: the store and git."""
 
 from __future__ import annotations
 
@@ -80,18 +80,9 @@ def test_a_repository_without_git(project: Project) -> None:
     assert "(install git, or write `baseline: {store: file}`" in without_git(project, "run").err
 
 
-def test_a_folder_that_cannot_be_written(project: Project) -> None:
-    project.write("gate.yaml", CONFIG + "output: taken\n")
-    project.write("taken", "a file")
-    ran = project.gate("doctor", "-v", "--no-ask")
-    assert ran.code == project.gate("run").code == 3
-    assert "/taken/records: cannot be written: Not a directory" in line(ran, "records ")
-
-
 def test_looking_leaves_nothing_behind(project: Project) -> None:
     before = sorted(project.root.rglob("*"))
-    ran = project.gate("doctor", "-v", "--no-ask")
-    assert line(ran, "records ").endswith("  .gate/records can be written")
+    assert project.gate("doctor", "--no-ask").code == 0
     assert sorted(project.root.rglob("*")) == before
 
 

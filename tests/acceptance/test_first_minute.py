@@ -89,7 +89,7 @@ def test_cases_in_tests_of_python_are_told_with_what_would_be_lost(project: Proj
     sample(project, "deepeval")
     told = "`gate import test_bot.py --to evals/test_bot.json --allow-loss` writes them and lists 1 check that is lost"
     ran = project.gate("init", "--no-run")
-    assert f"found test_bot.py: 1 case can be read; {told}" in ran.out
+    assert f"found cases in a test in test_bot.py: 1 case can be read; {told}" in ran.out
     command = told.split("`")[1].split()[1:]
     ran = project.gate(*command)
     assert (ran.code, "lost check: line 7: metric AnswerRelevancyMetric()" in ran.out) == (0, True), ran.out + ran.err
@@ -105,13 +105,13 @@ def test_a_dataset_in_code_is_a_suite_as_it_stands(project: Project) -> None:
     assert (ran.code, config_of(project)["suite"]) == (0, "evals/capitals.py"), ran.out + ran.err
 
 
-def test_a_test_of_adk_points_to_its_eval_set(project: Project) -> None:
+def test_a_test_of_adk_adds_nothing_to_its_eval_set(project: Project) -> None:
     sample(project, "adk")
     call = "AgentEvaluator.evaluate('orders', eval_dataset_file_path_or_dir='evals/orders.evalset.json')"
     source = f"from google.adk.evaluation.agent_evaluator import AgentEvaluator\nasync def test():\n    await {call}\n"
     project.write("tests/test_eval.py", source)
     ran = project.gate("init", "--no-run")
-    assert "tests/test_eval.py: it evaluates evals/orders.evalset.json, used in place" in ran.out
+    assert "ADK eval sets in evals/orders.evalset.json" in ran.out and "tests/test_eval.py" not in ran.out
     assert config_of(project)["suite"] == "evals/orders.evalset.json"
 
 

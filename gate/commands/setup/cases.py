@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -32,7 +31,8 @@ MOST_LISTED, MOST_OF_KIND = 5, 20
 
 
 def add_cases(tree: Tree, found: Survey) -> None:
-    """Add the files of cases, by kind: each file, or their folders if there are many."""
+    """Add the files of cases, by kind: each file, or their folders if there are many; then tests, which are read in
+    place, since nothing else can run them."""
     kinds: dict[str, list[Path]] = {}
     others: list[Path] = []
     for path in tree.files:
@@ -57,6 +57,12 @@ def add_cases(tree: Tree, found: Survey) -> None:
             paths = sorted({path.parent for path in paths})  # noqa: PLW2901
         for path in paths[:MOST_OF_KIND]:
             found.suites.append(_read(tree.root, path, kind))
+    form = format_named("python-tests")
+    assert form.refers is not None
+    tests = [path for path in python_files(tree) if form.recognises(tree.text(path))]
+    for path in tests[:MOST_EVALUATIONS]:
+        if not form.refers(tree.root / path, tree.root):  # else the files that it evaluates are found themselves
+            found.suites.append(_read(tree.root, path, "cases in a test"))
 
 
 def _holds_cases(content: Any) -> bool:
@@ -99,42 +105,3 @@ def _lossy(suites: Sequence[Suite], losses: Sequence[Loss], conversion: str) -> 
     lost = sum(loss.check for loss in losses)
     told = f"{count(lost, 'check')} that {'is' if lost == 1 else 'are'} lost"
     return f"{count(cases, 'case')} can be read; `{conversion}` writes them and lists {told}"
-
-
-# --- tests ----------------------------------------------------------------------------------------
-
-
-def add_cases_in_tests(tree: Tree, found: Survey) -> None:
-    """Add the cases of google-adk, DeepEval and Pydantic Evals tests, unless they are in files already found.
-
-    They are read in place, since nothing else can run the tests.
-    """
-    form = format_named("python-tests")
-    assert form.refers is not None
-    tests = [path for path in python_files(tree) if form.recognises(tree.text(path))]
-    for path in tests[:MOST_EVALUATIONS]:
-        where = path.as_posix()
-        named = [Path(os.path.relpath(one, tree.root)) for one in form.refers(tree.root / path, tree.root)]
-        if named and all(_is_known(one, found) for one in named):
-            told = ", ".join(one.as_posix() for one in named[:3])
-            found.notes.append(f"{where}: it evaluates {told}, used in place")
-            continue
-        losses = list[Loss]()
-        try:
-            suites = tuple(load([path], root=tree.root, losses=losses))
-        except GateError as error:
-            found.notes.append(f"{where}: no cases can be read from it: {error}")
-            continue
-        if any(loss.check for loss in losses):
-            found.notes.append(f"{where}: {_lossy(suites, losses, _conversion_of(path)[1])}")
-        else:
-            found.suites.append(FoundSuite(where, "cases in a test", suites))
-
-
-def _is_known(path: Path, found: Survey) -> bool:
-    """True if a suite already found contains this file or folder, or lies inside it."""
-    for suite in found.suites:
-        source = Path(suite.source)
-        if path == source or path in source.parents or source in path.parents:
-            return True
-    return False

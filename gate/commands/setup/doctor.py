@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
@@ -74,7 +73,7 @@ async def _checkups(path: Path, environment: Mapping[str, str], *, ask: bool) ->
         agent, probed = await _agent(config, plans[0], environment, ask=ask)
         found += [*agent, *_criteria(config, plans, probed), *await _judge(config, plans, environment)]
     job = [*_job(config, environment)]  # the search for baselines deepens a shallow clone
-    return [*found, *_baselines(config, plans, environment), *job, *_records(config)]
+    return [*found, *_baselines(config, plans, environment), *job]
 
 
 def _plans(config: Config, environment: Mapping[str, str]) -> tuple[Sequence[Plan], list[Checkup]]:
@@ -314,20 +313,6 @@ def _baselines(config: Config, plans: Sequence[Plan], environment: Mapping[str, 
                     yield ok(BASELINE, suite_id, f"found, for commit {(info.commit or 'none')[:12]}")
     except GateError as error:
         yield refused(BASELINE, "store", error)
-
-
-def _records(config: Config) -> Iterator[Checkup]:
-    """Check whether a run could write its record. Files created by the check are deleted."""
-    folder = config.output / "records"
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        with TemporaryDirectory(dir=there, prefix=".gate-"):
-            pass
-    except OSError as error:
-        what = f"{folder}: cannot be written: {error.strerror}"
-        yield problem(JOB, "records", what, f"make it writable, or name another folder: output: in {config.path.name}")
-    else:
-        yield ok(JOB, "records", f"{config.file.output}/records can be written")
 
 
 def _job(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:

@@ -18,7 +18,7 @@ from gate.model import Case, Invocation, Trial, Turn, total_usage
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
 from gate.pipeline.trials import TrialRunner
-from gate.reports.formatting import count, dollars, seconds
+from gate.reports.formatting import count, dollars
 from gate.system.prices import turn_cost
 
 AREA = "agent"
@@ -33,7 +33,7 @@ class Probed(Struct):
 
     word: str
     trials: list[Trial] = field(default_factory=list)
-    """Two of the suite's first case, one of a conversation with the word, one of another; fewer after an error."""
+    """Of the suite's first case, of a conversation with the word, and of another; fewer after an error."""
     notes: tuple[str, ...] = ()
     """Notes on the received traces."""
     needs_memory: bool = False
@@ -49,7 +49,7 @@ class Probed(Struct):
 
 
 async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> Probed:
-    """Run the suite's first case twice, then a conversation of two turns, then its last question alone.
+    """Run the suite's first case, then a conversation of two turns, then its last question alone.
 
     Raises:
         GateError: the agent cannot be started.
@@ -63,7 +63,7 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
     asked = replace(plan, suite=replace(plan.suite, cases=(case, memory, apart)), scorers=scorers)
     budget = RunBudget(BudgetSection(), JudgeBudget())
     async with TrialRunner(config, asked, environment, budget) as runner:
-        for jobs in ([Job(case, 1)], [Job(case, 2)], [Job(memory, 1)], [Job(apart, 1)]):
+        for jobs in ([Job(case, 1)], [Job(memory, 1)], [Job(apart, 1)]):
             async for trial, _ in runner.run(jobs):
                 probed.trials.append(trial)
             if probed.error:
@@ -81,14 +81,12 @@ def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> 
     """Return the findings from the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
-    once, again, memory, apart = probed.trials
-    turns = [*once.invocations, *again.invocations]
+    first, memory, apart = probed.trials
+    turns = first.invocations
     return [
         _text(config, turns),
         _calls(config, turns),
         *_usage(turns),
-        _latency([*turns, *memory.invocations, *apart.invocations]),
-        _chance(once, again),
         *_sessions(probed, memory, apart),
         _traces(config, probed),
     ]
@@ -123,47 +121,17 @@ def _calls(config: Config, turns: Sequence[Invocation]) -> Checkup:
 def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
     usage = total_usage(turn.usage for turn in turns)
     if usage is None or usage.tokens is None:
-        remedy = "return usage: {input_tokens, output_tokens}"
-        return [
-            note(AREA, "usage", "no token counts: budget.tokens and `tokens` cannot be measured", remedy),
-            note(
-                AREA,
-                "cost",
-                "not reported: budget.usd and `cost` cannot be measured",
-                "return cost_usd, or usage with model",
-            ),
-        ]
-    model = f", model {usage.model}" if usage.model else ", no model named"
-    told = ok(AREA, "usage", f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out{model}")
+        what = "no token counts: budget.tokens and `tokens` cannot be measured"
+        found = note(AREA, "usage", what, "return usage: {input_tokens, output_tokens}")
+    else:
+        model = f"model {usage.model}" if usage.model else "no model named"
+        found = ok(AREA, "usage", f"{usage.input_tokens or 0:,} tokens in, {usage.output_tokens or 0:,} out, {model}")
     costs = [turn_cost(turn.usage) for turn in turns]
     known = [cost for cost in costs if cost is not None]
-    if len(known) < len(costs):
-        return [told, note(AREA, "cost", "not reported, and the model has no list price", "return cost_usd")]
-    source = "reported"
-    if any(turn.usage is None or turn.usage.cost_usd is None for turn in turns):
-        source = "by list price"
-    return [told, ok(AREA, "cost", f"{dollars(sum(known))} for {count(len(turns), 'answer')}, {source}")]
-
-
-def _latency(turns: Sequence[Invocation]) -> Checkup:
-    times = [turn.duration for turn in turns if turn.duration is not None]
-    if not times:
-        return note(AREA, "latency", "not known")
-    return ok(AREA, "latency", f"{seconds(min(times))} to {seconds(max(times))} over {count(len(times), 'request')}")
-
-
-def _chance(once: Trial, again: Trial) -> Checkup:
-    """Return whether the answers differ by chance: two equal trials do not prove that the agent is deterministic."""
-
-    def said(trial: Trial) -> list[object]:
-        found: list[object] = []
-        for turn in trial.invocations:
-            found += [turn.text, *((call.name, call.args) for call in turn.tool_calls)]
-        return found
-
-    if said(once) == said(again):
-        return ok(AREA, "variation", "the same answers and calls twice: perhaps deterministic")
-    return ok(AREA, "variation", "different answers to the same case: a verdict needs several trials")
+    if known and len(known) == len(costs):
+        return [found, ok(AREA, "cost", f"{dollars(sum(known))} for {count(len(turns), 'answer')}")]
+    what = "neither reported nor known from a list price: budget.usd and `cost` cannot be measured"
+    return [found, note(AREA, "cost", what, "return cost_usd, or usage with model")]
 
 
 def _sessions(probed: Probed, memory: Trial, apart: Trial) -> list[Checkup]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gate.agents.sources import Sources, sources_of, what_installs
 from gate.commands.setup import manifests, servers
-from gate.commands.setup.cases import add_cases, add_cases_in_tests
+from gate.commands.setup.cases import add_cases
 from gate.commands.setup.found import FoundAgent, Survey
 from gate.commands.setup.python_agents import add_python_agents, is_test, python_files
 from gate.commands.setup.tree import Tree, files_below
@@ -38,7 +38,6 @@ def survey(root: Path) -> Survey:
     add_python_agents(tree, found)
     found.agents = sorted(found.agents, key=lambda one: one.rank)[:MOST_AGENTS]
     add_cases(tree, found)
-    add_cases_in_tests(tree, found)
     tests = sum(map(is_test, python_files(tree)))
     if tests:
         found.notes.append(f"{count(tests, 'test file')}: `pytest --gate gate.yaml` shows the cases among them")

@@ -35,10 +35,12 @@ ONE_LOOK_SHARE = sum(ALONE_SHARES)
 CASES_SHARE = 0.15
 """Share of alpha for the case e-values, at any time. With looks and reruns the sum is 0.90; the rest is for confirming
 crashes. An unchanged agent is blocked less often than that, since most such agents pass at the first look."""
-BESIDE = 1.3
-"""Factor on the share of alpha for looks that add the baseline's trials of this job to the stored ones. Their proof
-counts only if that agent confirms it, by agreeing with its record or by being better than the change, which an
-unchanged agent's seldom does. In simulations they add no more to the error than the looks they replace."""
+BESIDE = 2.2
+"""Factor on the share of alpha for looks that add the baseline's trials of this job to the stored ones: the first may
+spend all of it. Their proof counts only if that agent confirms it, by agreeing with its record or by being better than
+the change, which an unchanged agent's seldom does."""
+NEVER_PASSED = 3
+"""Stored trials that must all have failed for a check to leave a case out: with fewer it may well pass often."""
 ZERO_TRIALS = 11
 """Consecutive failing trials of a case that always passed that prevent PASS even if its baseline is too thin for a
 proof. A case that passes half the time fails that often once in two thousand times."""
@@ -68,8 +70,6 @@ class Beside(Struct, frozen=True):
     """The looks so far, with the baseline's trials of this job added to the stored ones."""
     moved: MetricTest
     """The test of the baseline's agent against its record, in the metric in which ``look`` is clearest."""
-    rounds: int
-    """Number of times that the baseline's agent has run every case."""
 
 
 class Evidence(Struct, dict=True):
@@ -217,7 +217,8 @@ def gather(state: State, known: KnownTests | None = None) -> Evidence:
             share = sum([shares.get(epoch, 0.0) for epoch in range(before + 1, evidence.epochs + 1)])
             if share:
                 _look(evidence, share)
-                _look_beside(evidence)
+                if evidence.checks and evidence.checks[-1].rounds:
+                    _check(evidence)
             _pick(evidence)
         if round_.tag == CONFIRM and round_.side is Side.CANDIDATE:
             _repeat(evidence, round_, trials)
@@ -423,7 +424,7 @@ def _check(evidence: Evidence) -> None:
     seed = f"check {len(evidence.checks) + 1}"
     found = _tested(evidence, pairs, blocking_metrics(evidence), seed, evidence.config.alpha)
     asked = evidence.asked_now
-    rounds = min([asked[case_id] for case_id in live_cases(evidence)], default=0)
+    rounds = min([asked[case_id] for case_id in checked_cases(evidence)], default=0)
     fallen = fall_p([_passes_now_and_before(case) for case in evidence.cases.values()])
     evidence.checks.append(Checked(len(asked), rounds, found, fallen))
     _look_beside(evidence)
@@ -441,9 +442,19 @@ def _against_now(case: CaseEvidence) -> ComparedTrials:
     return ComparedTrials(live, case.now, held=apart_from(case.links, case.before[: case.before_job]))
 
 
-def live_cases(evidence: Evidence) -> tuple[str, ...]:
-    """Return the cases that could show a drift: not all their trials were answered entirely from recordings."""
-    return tuple([case.id for case in evidence.cases.values() if case.live])
+def checked_cases(evidence: Evidence) -> tuple[str, ...]:
+    """Return the cases in which a check runs the baseline's agent: not all their trials were answered entirely from
+    recordings, and they could show a drop. A case that never passed when stored could not, unless its trials are few or
+    another metric blocks, too."""
+    live = [case for case in evidence.cases.values() if case.live]
+    telling = live
+    if len(blocking_metrics(evidence)) == 1:
+        telling = []
+        for case in live:
+            passed, trials = case.stored_outcomes
+            if passed or trials < NEVER_PASSED:
+                telling.append(case)
+    return tuple([case.id for case in telling or live])
 
 
 def answers_now(evidence: Evidence) -> bool:
@@ -485,7 +496,7 @@ def _look_beside(evidence: Evidence) -> None:
     metrics = {m: metric.name for m, metric in enumerate(evidence.state.metrics) if metric.name in names}
     look = look_of(parts, metrics, epochs=evidence.epochs, threshold=level, spent=spent[-1])
     clearest = min(range(len(names)), key=lambda place: look.metrics[names[place]].p_adjusted)
-    evidence.beside.append(Beside(look, moved[clearest], rounds))
+    evidence.beside.append(Beside(look, moved[clearest]))
 
 
 # --- new trials since the last look ---------------------------------------------------------------

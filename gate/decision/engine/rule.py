@@ -184,6 +184,8 @@ def _checked(evidence: Evidence, proof: Stage) -> Step:
         if not begun and moved_before(evidence, clearly=True):
             return _outcome(evidence, "INCONCLUSIVE", Stage(StageKind.MOVED_BEFORE))
         more = next_check(evidence)
+        if begun:
+            more = more or next_pass(evidence)
         if more is not None:
             return more
         if not begun:

@@ -27,8 +27,6 @@ from markupsafe import Markup, escape
 
 from gate.security.escape import BREAK, in_json, one_line, unicode_only
 
-_TITLES = re.compile(r"<p><strong>([^<]*)</strong></p>")
-"""The titles of a comment's parts."""
 LIMIT = 500
 """Maximum number of characters in a value in a page."""
 _PIECES = re.compile(r"(?<=[_./:@\-])(?<!\d[./:@\-])(?=[^_./:@\-\s])|(?<=[a-z])(?=[A-Z])")
@@ -85,7 +83,7 @@ def from_markdown(text: str) -> Markup:
 
     parser = MarkdownIt("commonmark").enable("table").disable(["image", "autolink"])
     parser.add_render_rule("fence", _fence)
-    made = _TITLES.sub(r"<h2>\1</h2>", parser.render(text.replace(BREAK, "")))
+    made = parser.render(text.replace(BREAK, ""))
     return Markup(_FIGURES.sub(r'<span class="whole">\g<0></span>', made))  # noqa: S704 - the report has escaped it
 
 

@@ -7,6 +7,7 @@ of cases and their details. Without scripts, the page has everything but that ta
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -38,6 +39,8 @@ from gate.security.escape import one_line
 from gate.security.limits import MAX_ID_CHARS, cut, shorten
 
 _MANY = 200
+_TITLES = re.compile(r"<p><strong>([^<]*)</strong></p>")
+"""The titles of a comment's parts."""
 _SIGNS = {"good": "✓", "bad": "✕", "warn": "?", "mute": "–"}
 _TONE_ORDER = ("bad", "warn", "shaky", "mute", "good")
 _TEXT = 160
@@ -99,8 +102,9 @@ def _suite(view: View, result: Result, number: int, contents: CaseCollector | No
 
 
 def _written(parts: Mapping[str, str], *names: str) -> Markup:
-    """Return these parts of the comment as HTML."""
-    return page.from_markdown("\n\n".join([parts[name] for name in names if parts.get(name)]))
+    """Return these parts of the comment as HTML, with their titles as headings."""
+    shown = page.from_markdown("\n\n".join([parts[name] for name in names if parts.get(name)]))
+    return Markup(_TITLES.sub(r"<h2>\1</h2>", str(shown)))  # noqa: S704 - escaped before
 
 
 def _measured(suite: SuiteResult) -> Mapping[str, str]:

@@ -354,6 +354,26 @@ def test_what_belongs_to_the_agent_beside_its_folder_counts(project: Path) -> No
             before = now
 
 
+def test_what_links_of_the_sources_lead_to_counts(project: Path) -> None:
+    """Also within the same folder, in turn, and for a program whose folder is a link."""
+    for name in ("shared/prompt.md", "more/text.md", "old/agent.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("1")
+    (project / "prompts").symlink_to("shared")
+    (project / "shared/more").symlink_to("../more")
+    (project / "now").symlink_to("old")
+    (project / "loop").symlink_to("loop")
+    git(project, "add", "-A")
+    before = agent(project, sources=["prompts/"], entry=("now/agent.py",))
+    for name in ("shared/prompt.md", "more/text.md", "old/agent.py"):
+        (project / name).write_text("2")
+        now = agent(project, sources=["prompts/"], entry=("now/agent.py",))
+        assert now != before, name
+        before = now
+    (project / "prompt.md").write_text("of no source")
+    assert agent(project, sources=["prompts/"], entry=("now/agent.py",)) == before
+
+
 PLACES = st.sampled_from(["", "", "", "src/", "src/deep/", "src/__pycache__/", ".gate/", "env/", "env/lib/"])
 NAMES = st.sampled_from(["a", "b.py", "c.jsonl", "d.jsonl", "pyvenv.cfg", "suite.yaml", "gate.yaml", "ü \n"])
 CONTENTS = st.sampled_from(["", "x", RECORD, RECORD + "x", "# a comment\n"])

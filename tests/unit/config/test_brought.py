@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gate.config.load import load_config
-from gate.config.resolve import Plan, make_plans
+from gate.config.resolve import Plan, make_plans, read_suites
 from gate.errors import ConfigError
 from tests.unit.config.test_base_policy import under_base_policy
 from tests.unit.importers import test_inspect_logs, test_promptfoo
@@ -148,3 +148,11 @@ def test_scores_of_another_tool_are_not_asked_of_an_agent_that_is_run(tmp_path: 
     plan = plan_of(tmp_path, "log.json", log, criteria={"latency": {"max": 9}})
     assert demanded(plan).keys() == {"latency"}
     assert any("scorer match" in note for note in plan.notes)
+
+
+def test_a_suite_outside_of_the_configurations_folder_is_named_by_both(tmp_path: Path) -> None:
+    """Two configurations may measure the same cases of two agents, so the folder of each stays in the name."""
+    write(tmp_path / "evals/first.yaml", "cases: [{id: a, input: Hi, response: Hi}]")
+    path = write(tmp_path / "checks/gate.yaml", yaml.safe_dump({"suite": "../evals", "agent": PYTHON}))
+    (tmp_path / ".git").mkdir()
+    assert [suite.id for suite in read_suites(load_config(path))] == ["checks/evals"]

@@ -89,11 +89,16 @@ SOURCES = ["agent.py", "app/"]
         ["./run.sh"],
         ["sh", "run.sh"],
         ["sh", "-c", "cat prompts/* | python agent.py"],
+        ["node", "built/agent.js"],
+        [".venv/bin/ask"],
     ],
     ids=" ".join,
 )
 def test_every_file_counts_if_nobody_can_tell_what_starts_the_agent(project: Project, command: list[str]) -> None:
     agent = {"command": command, "sources": SOURCES}
+    project.write(".gitignore", "built/\n.venv/\n")
+    project.write("built/agent.js", "")
+    project.write(".venv/bin/ask", "#!/usr/bin/env python\n")
     for name in ("Makefile", "justfile", "prompts/a.md", "lib/shared/texts.py", "README.md", "new/file"):
         assert project.counts(agent, name), name
 

@@ -129,7 +129,7 @@ def test_what_is_imported_from_this_work_tree_is_the_changes(tmp_path: Path) -> 
     call(tmp_path, "add", ".")
     assert surroundings_differ(project.config, project.git, project.base, None, []) == ""
     said = surroundings_differ(project.config, project.git, project.base, None, [PurePosixPath("src")])
-    assert said == "src/acme/agent.py differs"
+    assert said == "src/acme/agent.py differs (`agent.path: [../src]` would import each commit's own)"
 
 
 def test_the_folders_that_an_environment_imports_from(tmp_path: Path) -> None:
