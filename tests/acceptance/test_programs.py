@@ -43,6 +43,7 @@ SMALLEST = {
     "side_by_side": (["--runs", "1"], ROW.format("50, 3")),
     "simulate": (["--runs", "1", "--only", "N = 30, unchanged"], ROW.format("N = 30, unchanged")),
     "soak": (["--minutes", "0.02", "--concurrency", "2", "--delay", "0.05"], r'^\{.*"errors": 0,.*\}$'),
+    "stages": (["--cases", "4", "--trials", "1"], r'^\{.*"judge": "\d.*\}$'),
     "stored": (["--runs", "1", "--only", "stored", "--processes", "1"], ROW.format("5 cases, 1 broke")),
     "thresholds": (["--runs", "1"], ROW.format("30")),
     "traces": (["10"], r"^bytes → conversation: [\d,]+ traces a second$"),
