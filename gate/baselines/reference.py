@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines.union import run_ids, without
-from gate.model import BASE, FULL, BaselineInfo, Side, Trial
+from gate.model import BASE, FULL, BaselineInfo, Score, Side, Trial
 from gate.records import Header, Record
 
 
@@ -109,7 +109,10 @@ def with_base(header: Header, trials: Iterable[Trial], references: Sequence[Refe
     own = tuple([replace(trial, tag=FULL, side=Side.CANDIDATE) for trial in trials if trial.tag == BASE])
     if not own or useless(header, own):
         return tuple(references)
-    of_base = replace(header, commit=header.base_commit, dirty=False, run_id=f"{header.run_id} base")
+    lost = unmeasured(header, own)
+    own = tuple([replace(trial, scores=_without(lost, trial.scores)) for trial in own])
+    criteria = tuple([criterion for criterion in header.criteria if criterion.name not in lost])
+    of_base = replace(header, commit=header.base_commit, dirty=False, run_id=f"{header.run_id} base", criteria=criteria)
     found = reference_to([Record(of_base, own, None)], distance=0, source=BESIDE)
     return (replace(found, beside=True), *references[1:])
 
@@ -123,11 +126,26 @@ def useless(header: Header, trials: Sequence[Trial]) -> str:
             if trial.error is not None:
                 return f"{failed}: {trial.error.message}"
         return failed
+    lost = unmeasured(header, answered)
+    blocking = [criterion.name for criterion in header.criteria if criterion.blocking]
+    if lost and lost.keys() >= set(blocking):
+        return f"{blocking[0]} could not be measured there: {lost[blocking[0]]}"
+    return ""
+
+
+def unmeasured(header: Header, trials: Iterable[Trial]) -> dict[str, str]:
+    """Return the blocking criteria that could not be measured in any of these trials, each with the reason."""
+    lost: dict[str, str] = {}
     for criterion in header.criteria:
-        scores = [trial.scores[criterion.name] for trial in answered if criterion.name in trial.scores]
+        scores = [trial.scores[criterion.name] for trial in trials if criterion.name in trial.scores]
         if not criterion.blocking or any(score.value is not None for score in scores):
             continue
         for score in scores:
             if score.error is not None:
-                return f"{criterion.name} could not be measured there: {score.error}"
-    return ""
+                lost[criterion.name] = score.error
+                break
+    return lost
+
+
+def _without(names: Container[str], scores: Mapping[str, Score]) -> dict[str, Score]:
+    return {name: score for name, score in scores.items() if name not in names}

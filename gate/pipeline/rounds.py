@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import excuses, pair, reported_before
-from gate.baselines.reference import BASE_EPOCHS, Reference, reference_to, useless, with_base
+from gate.baselines.reference import BASE_EPOCHS, Reference, reference_to, unmeasured, useless, with_base
 from gate.baselines.union import run_ids, without
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
@@ -197,6 +197,9 @@ class SuiteRun:
             why = useless(self.journal.header, self._of_base)
             if why:
                 self._tell(f"is no yardstick: {why}")
+            else:
+                for name, why in unmeasured(self.journal.header, self._of_base).items():
+                    self._tell(f"is no yardstick for {name}: {why}")
         if self.settings.runs is not None:
             self.settings = replace(self.settings, runs=max(0, self.settings.runs - len(self._of_base)))
         self._pair()

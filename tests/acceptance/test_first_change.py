@@ -99,6 +99,17 @@ def test_a_base_without_the_agent_is_no_yardstick(project: Project) -> None:
     assert any("the base commit's agent" in told for told in suite["warnings"])
 
 
+def test_a_criterion_that_only_the_change_can_measure_leaves_the_others_compared(change: Project) -> None:
+    change.write("gate.yaml", CONFIGURATION.replace("0.3}", "0.3, cost: {max: 1}}"))
+    answer = 'return {"output": "wrong" if message == "item 3" else "the right answer", "cost_usd": 0.01}'
+    change.write("agent.py", f"def answer(message):\n    {answer}\n")
+    change.commit("report the cost")
+    code, suite = run(change, "run")
+    assert (code, suite["verdict"]) == (1, "regressed")
+    assert "c3" in suite["headline"]
+    assert any("the base commit's agent is no yardstick for cost: " in told for told in suite["warnings"])
+
+
 def test_a_report_of_the_record_says_the_same_and_a_baseline_of_it_is_the_change_alone(change: Project) -> None:
     code, suite = run(change, "run", "--record", "run.jsonl")
     assert (code, suite["agent_runs"]) == (1, asked(change))
