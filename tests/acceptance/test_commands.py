@@ -278,7 +278,7 @@ def test_two_configurations_of_one_repository_have_suites_of_their_own(tmp_path:
         own = Project(tmp_path / folder)
         own.write("agent.py", AGENT.format(broken="nothing"))
         own.write("cases.yaml", "cases:\n  - {id: one, input: look item 1, tools: [{name: look_up, args: {}}]}\n")
-        own.write("gate.yaml", "suite: cases.yaml\nagent: {python: agent:answer}\ncriteria: {tool_accuracy: 0.0}\n")
+        own.write("gate.yaml", "suite: cases.yaml\nagent: {python: agent:answer}\ncriteria: {tool_accuracy: 0.5}\n")
     repository.commit("two agents")
     ids = {}
     for folder in ("a", "b"):
