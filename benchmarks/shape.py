@@ -27,7 +27,7 @@ from typing import Any
 
 CRITERION = "tool_trajectory_avg_score"
 PROJECT = {
-    "gate.yaml": f"suite: cases.yaml\nagent: {{python: my_agent:answer}}\ncriteria: {{{CRITERION}: 0}}\ntrials: 3\n",
+    "gate.yaml": f"suite: cases.yaml\nagent: {{python: my_agent:answer}}\ncriteria: {{{CRITERION}: 0.5}}\ntrials: 3\n",
     "cases.yaml": """\
 cases:
   - {id: weather, input: How is it in Paris?, tools: [{name: get_weather, args: {city: Paris}}]}

@@ -260,7 +260,7 @@ def whole_run(folder: Path, cases: int, rounds: int) -> tuple[list[float], list[
     configuration = {
         "suite": "evals.jsonl",
         "agent": {"python": "agent:answer"},
-        "criteria": {"response_match_score": 0},
+        "criteria": {"latency": {"max": 60}},
     }
     (folder / "gate.yaml").write_text(json.dumps({**configuration, "world": {"store": str(folder) + "-store"}}))
     (folder / ".gitignore").write_text(".gate/\n__pycache__/\n")

@@ -41,7 +41,7 @@ def test_an_agent_that_returns_text_only_is_not_measured_on_calls(project: Proje
     if metric == "weighted_score":
         criteria = {
             "tool_calls": {"blocking": False},
-            "weighted_score": {"weights": {"tool_calls": 1.0}, "threshold": 0},
+            "weighted_score": {"weights": {"tool_calls": 1.0}, "threshold": 0.5},
         }
         criteria["weighted_score"]["ranges"] = {"tool_calls": [-1, 1]}
     cases = [{**case, "tools": []} for case in CASES]
