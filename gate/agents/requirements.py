@@ -7,7 +7,7 @@ from pathlib import Path
 
 _LINES = re.compile(r"(?:requirements|constraints)[\w.-]*|environment\.ya?ml|.+\.(?:txt|in)")
 _TOML = re.compile(r"(?:pyproject|pylock)[\w.-]*\.toml|Pipfile|[\w.-]+\.lock")
-_NAME = re.compile(r"(?:^|[\"'])\s*(?:-\s+)?([A-Za-z0-9][\w.-]*)", re.MULTILINE)
+_REQUIRED = re.compile(r"(?:^|[\"'])[ \t]*(?:-[ \t]+)?([A-Za-z0-9][\w.-]*)", re.MULTILINE)
 _NOT_REQUIRED = re.compile(
     r"^name\s*=[^\n]*|^\[tool\.(?!uv|poetry|pdm|hatch|pixi)[^\]\n]*\].*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -28,7 +28,7 @@ _PROGRAMS = re.compile(
     r"^\[(?:project|tool\.poetry)\.(?:scripts|entry-points|plugins)\b[^\]\n]*\](.*?)(?=^\[|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_STARTED = re.compile(r"^\s*[\"']?([\w.-]+)[\"']?\s*=\s*[\"']([\w.]+)(?::[\w.]+)?[\"']", re.MULTILINE)
+_STARTED = re.compile(r"^[ \t]*[\"']?([\w.-]+)[\"']?[ \t]*=[ \t]*[\"']([\w.]+)(?::[\w.]+)?[\"']", re.MULTILINE)
 
 MOST_BYTES = 300_000
 """The most bytes of a file that are looked into."""
@@ -55,7 +55,7 @@ def names_in(name: str, text: str) -> set[str]:
     """Return the names of distributions in a file of this name, in lower case without separators, and other words; not
     the project's own name, since its modules have to be found in the repository."""
     text = (_LOCKED_HERE if name.endswith(".lock") else _NOT_REQUIRED).sub("", text)
-    return {plain(word) for word in _NAME.findall(text)}
+    return {plain(word) for word in _REQUIRED.findall(text)}
 
 
 def plain(name: str) -> str:
