@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.tools.figure import FIGURE, figure
+from docs.tools.figure import FIGURE, FRONTIER, figure, frontier
 from docs.tools.reference import PAGES, keys, meaning, written
 from gate.config.schema import File, GateSection
 from gate.model.strictness import FREE, strictness_of
@@ -20,8 +20,9 @@ def test_a_page_is_as_it_would_be_written_now(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == written(page), "run `make docs`"
 
 
-def test_the_figure_is_that_of_the_measured_table() -> None:
+def test_the_figures_are_those_of_the_measured_tables() -> None:
     assert FIGURE.read_text(encoding="utf-8") == figure(), "run `make docs`"
+    assert FRONTIER.read_text(encoding="utf-8") == frontier(), "run `make docs`"
 
 
 def test_defaults_and_bounds_are_those_of_the_models() -> None:
