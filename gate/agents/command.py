@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import posixpath
 import re
 import shlex
 import tempfile
@@ -28,7 +27,7 @@ from gate.agents.base import (
     refuse_disguised,
     so_far,
 )
-from gate.agents.programs import ProgramAgent, ProgramLine, modules_in, without_answer
+from gate.agents.programs import ProgramAgent, ProgramLine, files_in, modules_in, without_answer
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import MAX_ANSWER_BYTES
@@ -52,7 +51,7 @@ class CommandOptions(AgentOptions):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        return tuple(map(posixpath.normpath, self.command))
+        return files_in(self.command)
 
     @property
     def modules(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ It speaks the protocol directly: only four messages are needed, and the library 
 from __future__ import annotations
 
 import asyncio
-import posixpath
 import re
 from abc import abstractmethod
 from base64 import b64encode
@@ -43,7 +42,7 @@ from gate.agents.http import (
     render,
     session_id_at,
 )
-from gate.agents.programs import ProgramAgent, ProgramLine, modules_in
+from gate.agents.programs import ProgramAgent, ProgramLine, files_in, modules_in
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
 from gate.formats.json_text import parse_json
@@ -108,7 +107,7 @@ class McpOptions(AgentOptions):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        return tuple(map(posixpath.normpath, self.mcp.command))
+        return files_in(self.mcp.command)
 
     @property
     def modules(self) -> tuple[str, ...]:

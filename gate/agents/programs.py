@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import posixpath
 import re
 import shutil
 from abc import abstractmethod
@@ -29,6 +30,12 @@ NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, 
 """Errors of the system for what is not a program."""
 MOST_OF_ERROR = 4_000
 """Characters of standard error that an error text holds; the last ones."""
+
+
+def files_in(command: Sequence[str]) -> tuple[str, ...]:
+    """Return what may be files in a command: its words, and `conf.yaml` of `--config=conf.yaml`."""
+    values = [word.partition("=")[2] for word in command if word.startswith("-")]
+    return tuple([posixpath.normpath(word) for word in (*command, *filter(None, values))])
 
 
 def modules_in(command: Sequence[str]) -> tuple[str, ...]:

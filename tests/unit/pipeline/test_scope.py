@@ -103,6 +103,13 @@ def test_every_file_counts_if_nobody_can_tell_what_starts_the_agent(project: Pro
         assert project.counts(agent, name), name
 
 
+@pytest.mark.parametrize("words", [["--prompt", "prompts/a.md"], ["--prompt=prompts/a.md"], ["-p=./prompts/a.md"]])
+def test_a_file_that_the_command_names_counts_beside_stated_sources(project: Project, words: list[str]) -> None:
+    agent = {"command": ["python", "agent.py", *words], "sources": SOURCES}
+    assert project.counts(agent, "prompts/a.md")
+    assert not project.counts(agent, "README.md")
+
+
 @pytest.mark.parametrize(
     "agent",
     [
