@@ -39,7 +39,7 @@ STAGES = {
     "judge": "gate.pipeline.flow.judge_record",
     "report": "gate.pipeline.flow.write_reports",
 }
-"""Where each stage is called."""
+"""Stage → the name by which it is called."""
 
 
 def clock(spent: dict[str, float], stage: str, work: Callable[..., Any]) -> Callable[..., Any]:

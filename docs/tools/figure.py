@@ -35,7 +35,7 @@ RULES = {
     "p > 0.4": "p > 0.4",
     "always: stored trials only": "always",
 }
-"""How readily the record counts: the row of the frontier's table → its label in the figure."""
+"""The row of the frontier's table, by when the record counts → its label in the figure."""
 WORLDS = {"−5 points": "#2f6fbb", "−10 points, N = 30": "#12806a", "drift −4": "#b3261e", "drift −8": "#e37400"}
 """The columns of the frontier's table that are drawn, each with its colour."""
 

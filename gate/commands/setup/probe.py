@@ -33,7 +33,7 @@ class Probed(Struct):
 
     word: str
     trials: list[Trial] = field(default_factory=list)
-    """Of the suite's first case, of a conversation with the word, and of another; fewer after an error."""
+    """The answers to the suite's first case, to a conversation with the word, and to another; fewer after an error."""
     notes: tuple[str, ...] = ()
     """Notes on the received traces."""
     needs_memory: bool = False

@@ -1,4 +1,4 @@
-"""What `gate explain --case` prints: plain words, one unit a line, and no zero for little."""
+"""The lines of `gate explain --case`: plain words, one unit a line, and no zero for little."""
 
 from __future__ import annotations
 
