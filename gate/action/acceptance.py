@@ -33,13 +33,17 @@ def with_acceptance(step: Step, config: Config, result: Result, number: int | No
     is_merged = step.activity.mode is Mode.RECORD
     if not ignored and is_merged and utc_now() > found.at + timedelta(days=days):
         ignored = f"it was set more than {days} days ago"
-    by, suites, said = f"{found.by} at {found.at.isoformat()}", [], ""
+    by, suites, reasons = f"{found.by} at {found.at.isoformat()}", [], dict[str, None]()
     for suite in result.suites:
         why = ignored or (is_merged and _lost_before(suite))
         if why:
-            said = f"the label {step.inputs['accept_label']} is ignored: {why}"
-        suites.append(suite if why else accepted_by(suite, by))
-    if said:
+            reasons[why] = None
+            suites.append(suite)
+        else:
+            suites.append(accepted_by(suite, by))
+    said = ""
+    if reasons:
+        said = f"the label {step.inputs['accept_label']} is ignored: {'; '.join(reasons)}"
         step.say(said)
     settings, paths = settings_of(config, utc_now()), [Path(path) for path in result.record_paths]
     accepted = result_of(suites, settings, command=result.command, record_paths=paths)
