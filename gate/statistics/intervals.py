@@ -35,16 +35,19 @@ def mean_of_means(groups: Iterable[Sequence[float]]) -> float:
     return mean([mean(group) for group in groups])
 
 
-def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
-    """Return the sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values.
-
-    ``middle``: the mean, if already known.
-    """
-    if len(values) < 2:
-        return None
+def sample_variance(values: Sequence[float], middle: float | None = None) -> float:
+    """Return the sample variance of at least two values, Σ(x − x̄)² / (n − 1); ``middle``: the mean, if already
+    known."""
     if middle is None:
         middle = mean(values)
-    return math.sqrt(math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1))
+    return math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1)
+
+
+def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
+    """Return the sample standard deviation; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    return math.sqrt(sample_variance(values, middle))
 
 
 def log_beta(a: float, b: float) -> float:
