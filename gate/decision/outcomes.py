@@ -44,11 +44,17 @@ def mark(criterion: Criterion, case: Case) -> float | None:
     return criterion.pass_threshold
 
 
-def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
-    """True if a trial meets the criterion or the criterion does not apply; None if it could not be measured."""
+def _bar(criterion: Criterion, case: Case) -> float | None:
+    """Return `mark`, or 1 for a hard criterion without one."""
     limit = mark(criterion, case)
     if criterion.hard and limit is None:
-        limit = 1.0
+        return 1.0
+    return limit
+
+
+def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
+    """True if a trial meets the criterion or the criterion does not apply; None if it could not be measured."""
+    limit = _bar(criterion, case)
     if limit is None:
         return True
     if score is None:
@@ -164,9 +170,7 @@ def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, 
     for criterion in criteria:
         if not criterion.blocking:
             continue
-        limit = mark(criterion, case)
-        if limit is None and criterion.hard:
-            limit = 1.0
+        limit = _bar(criterion, case)
         if limit is not None:
             found.append((criterion.name, limit, criterion.direction is Direction.LOWER))
     return tuple(found)

@@ -201,10 +201,10 @@ def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | N
         if lost and not _misses_with_hits(sample, criterion, lost):
             return Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)
         return _misses(sample, held, sample.all, criterion)
-    if kept.values and sample.new.values and criterion.direction.is_worse(kept.mean, criterion.threshold):
-        if not sample.base_misses(criterion):  # only cases new since then lift the mean over it
-            of_base = replace(held, value=kept.mean, cases=len(kept.values), failed=sum(kept.failed), measured=None)
-            return _misses(sample, of_base, kept, criterion)
+    is_lifted = bool(kept.values and sample.new.values) and criterion.direction.is_worse(kept.mean, criterion.threshold)
+    if is_lifted and not sample.base_misses(criterion):  # only cases new since then lift the mean over it
+        of_base = replace(held, value=kept.mean, cases=len(kept.values), failed=sum(kept.failed), measured=None)
+        return _misses(sample, of_base, kept, criterion)
     found = Finding.of("mean", mean=held)
     if criterion.blocking and sample.all.correction is None:
         chance = chance_of_miss(values, criterion)
