@@ -20,7 +20,7 @@ from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, reference_to, unmeasured, useless, with_base
-from gate.baselines.union import run_ids, without
+from gate.baselines.union import run_ids
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.config.settings import goal_of, wanted_trials
@@ -569,12 +569,7 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     found = store.find(plan.suite.id, tuple(commits))
     if found is None:
         return ()
-    own = set(run_ids(record.header))
-    records = []
-    for stored in found.records:
-        left = without(stored, own)
-        if left is not None:
-            records.append(left)
+    records = found.without_runs(frozenset(run_ids(record.header))).records
     agent = with_tools(record.header.agent, record.trials)
     is_of_this_commit = found.commit == where.head
     if not agent:
