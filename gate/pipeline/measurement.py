@@ -20,7 +20,7 @@ from gate.baselines.union import run_ids
 from gate.config.resolve import Plan
 from gate.decision import Settings
 from gate.errors import GateError, MeasureError
-from gate.model import Trial, Verdict
+from gate.model import BASE, Side, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.identity import (
@@ -83,10 +83,14 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         journal = stack.enter_context(journal)
         journal, unsure = _without_unconfirmed(session, journal, stack)
         earlier_trials = len(journal.resumed)
+        compared = journal.closed_terms.get("compared", ())
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage))
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
+            others = _of_another_base(journal, compared, found.first)
+            earlier_trials -= len(others)
+            journal = stack.enter_context(without(journal, others, "another base"))
         base = await base_agent(session, found.first, stack)
         terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
         is_in_ci = in_ci(session.environment)
@@ -269,6 +273,16 @@ def _without_unconfirmed(session: Session, journal: RecordWriter, stack: ExitSta
     kept = stack.enter_context(without(journal, journal.resumed[sure:], INTERRUPTED))
     what = f"{count(unsure, 'trial')} of a run that was cut short do not count"
     return kept, f"{what}: nobody knows whether the agent stayed the same"
+
+
+def _of_another_base(journal: RecordWriter, compared: Sequence[str], reference: Reference) -> list[Trial]:
+    """Return trials of a base's agent that is not the reference's; ``compared``: the references of the record's run.
+
+    While its base is not measured yet, a change is compared with an older one.
+    """
+    if not reference.records or not compared or compared[0].startswith((reference.commit or "no commit")[:12]):
+        return []
+    return [trial for trial in journal.resumed if trial.side is Side.BASELINE and trial.tag != BASE]
 
 
 def _without_outage(
