@@ -229,15 +229,11 @@ class SuiteRun:
         await self._round(More((request,), f"shard {index} of {total}", 1))
         if self.base.beside:
             await self._run_base()
-        step = self._confirmation()
+        # `gate merge` will need another round of crashing cases, and only this shard can run its own.
+        cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
+        step = confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
         if step is not None:
             await self._round(step)
-
-    def _confirmation(self) -> More | None:
-        """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
-        them."""
-        cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
-        return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more for later changes, and then any trials that the verdict needs.
