@@ -11,7 +11,7 @@ from operator import truediv
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from gate.decision.outcomes import PASS_RATE, RATE_METRIC, marks, passed
+from gate.decision.outcomes import PASS_RATE, RATE_METRIC, passed
 from gate.decision.own_models import OwnModels, own_models_of
 from gate.model import (
     FULL,
@@ -84,11 +84,10 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
     for case_id, own in counted.items():
         if case_id not in cases:
             continue
-        bars = marks(cases[case_id], judged)
         measured: dict[str, list[float]] = defaultdict(list)
         passes = known = 0
         for trial in own:
-            outcome = _outcome(trial, cases[case_id], judged, bars)
+            outcome = _outcome(trial, cases[case_id], judged)
             if outcome is not None:
                 passes += outcome
                 known += 1
@@ -104,22 +103,7 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
     return RunValues(seen, failed, unmeasured, dict(values), outcomes, models)
 
 
-def _outcome(
-    trial: MeasuredTrial, case: Case, criteria: Sequence[Criterion], bars: Sequence[tuple[str, float, bool]]
-) -> bool | None:
-    """Return the outcome, like `passed`, which is called only for trials with a missing score: it is much slower."""
-    found = bool(bars) and trial.error is None
-    is_met = True
-    for name, limit, is_most in bars:
-        value = _value(trial.scores.get(name))
-        if value is None:
-            found = False
-        elif is_most:
-            is_met = is_met and value <= limit
-        else:
-            is_met = is_met and value >= limit
-    if found:
-        return is_met
+def _outcome(trial: MeasuredTrial, case: Case, criteria: Sequence[Criterion]) -> bool | None:
     scores, error = {}, None
     for name, score in trial.scores.items():
         scores[name] = score if isinstance(score, Score) else Score(score)
@@ -128,16 +112,10 @@ def _outcome(
     return passed(Trial(trial.case_id, trial.number, scores=scores, error=error), case, criteria)
 
 
-def _value(score: float | Score | None) -> float | None:
-    if isinstance(score, Score):
-        return score.value
-    return score
-
-
 def _values(trial: MeasuredTrial, outcome: bool | None, spent: frozenset[str]) -> Iterator[tuple[str, float | None]]:
     """Yield the trial's scores, its outcome, and what it spent beside the criteria."""
     for name, score in trial.scores.items():
-        yield name, _value(score)
+        yield name, score.value if isinstance(score, Score) else score
     if outcome is not None:
         yield PASS_RATE, float(outcome)
     if DURATION in spent and trial.error is None:
