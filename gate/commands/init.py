@@ -41,7 +41,7 @@ def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, n
     it keeps files that you have edited. Ends with the exit code of the first run; with 2 if you have edited
     gate.yaml, and with 0 under --no-run.
     """
-    from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
+    from gate.commands.setup.first_files import check_replaceable, propose, run_first, write
     from gate.commands.setup.served import agent_at, as_it_describes_itself
     from gate.commands.setup.survey import survey
     from gate.system.signals import run as run_coroutine
@@ -69,8 +69,8 @@ def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, n
             again += f" --agent {found.agents.index(chosen) + 1}"
         first = run_first(folder, os.environ, proposal, again)
         _show_first(first)
-        answered = with_answers(proposal, first.answers)
-        if answered != proposal:
+        if first.answers and proposal.own_cases:
+            answered = propose(found, agent, folder, workflow=not no_workflow, answers=first.answers)
             write(folder, answered, force=force)
     _end(proposal, found, folder, [*written, *kept], first, workflow=not no_workflow)
     raise SystemExit(0 if first is None else int(first.code))

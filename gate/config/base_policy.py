@@ -296,7 +296,8 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
     else:
         before = base.criteria[suite.id]
         formerly = former_cases(known.cases, suite.cases)
-    specs, differences = criteria_under_base(before, stated_criteria(head, suite).specs)
+    own = stated_criteria(head, suite).specs
+    specs, differences = criteria_under_base(before, own)
     changes += differences
     thresholds: dict[str, dict[str, float]] = {}
     if not base.unread:
@@ -312,7 +313,8 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
         kept[case_id] = {spec.name: case.thresholds[spec.name] for spec in before if spec.name in case.thresholds}
     options = {spec.name: spec.options for spec in specs}
     demands = [replace(spec, options=options[spec.name]) for spec in before]  # on scores measured under these options
-    return SuiteRules(specs, thresholds, formerly, tuple(demands), kept, clusters)
+    removed = frozenset(spec.name for spec in before) - {spec.name for spec in own}
+    return SuiteRules(specs, thresholds, formerly, tuple(demands), kept, clusters, removed)
 
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
