@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
-from gate.metrics.judged import JudgedOptions, Material, Voted, VoteMark, rationale, reference
-from gate.model import Case
+from gate.metrics.judged import JudgedOptions, Material, Voted, rationale, reference
+from gate.model import Case, Score
 
 
 class Claim(Answer):
@@ -49,7 +49,7 @@ or the answer rests on it) or minor, and verify it: right, wrong, or unverifiabl
 expected responses and results of tools, then well-established general knowledge.
 Known facts: {facts or "none given"}"""
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         claims: Sequence[Claim] = answer.claims
         weights, right, against = [], [], []
         for one in claims:
@@ -62,11 +62,11 @@ Known facts: {facts or "none given"}"""
             else:
                 against.append(f"{one.verdict} ({one.importance}): {one.claim}")
         if not sum(weights):
-            return VoteMark(None)
+            return Score(None)
         told = f"{len(right)} of {len(claims)} claims right"
         if against:
             told += f"; {rationale('; '.join(against))}"
-        return VoteMark(sum(right) / sum(weights), told)
+        return Score(sum(right) / sum(weights), told)
 
 
 class Compared(Answer):
@@ -98,14 +98,12 @@ two: one stated by the answer alone, one by the reference alone."""
             return None
         return super().material(case, performance)
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         by = [one.stated_by for one in answer.claims]
         if not by:
-            return VoteMark(None)
+            return Score(None)
         both, extra, missing = by.count("both"), by.count("answer"), by.count("reference")
-        return VoteMark(
-            2 * both / (2 * both + extra + missing), f"{both} facts agree, {extra} added, {missing} missing"
-        )
+        return Score(2 * both / (2 * both + extra + missing), f"{both} facts agree, {extra} added, {missing} missing")
 
 
 class Borne(Answer):
@@ -148,14 +146,14 @@ class ClaimShare(Voted[JudgedOptions]):
             return None
         return super().material(case, performance)
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         found = [self.fault(claim) for claim in answer.claims]
         counted = [fault for fault in found if fault is not None]
         if not counted:
-            return VoteMark(None)
+            return Score(None)
         faults = [fault for fault in counted if fault]
         sound = len(counted) - len(faults)
         told = f"{sound} of {len(counted)} {self.sound}"
         if faults:
             told += f"; {rationale('; '.join(faults))}"
-        return VoteMark(sound / len(counted), told)
+        return Score(sound / len(counted), told)
