@@ -73,7 +73,6 @@ class Automation(Answer):
 class TaskCompletion(Voted[JudgedOptions]):
     """1 if the agent completed the task without human intervention, else 0; majority of votes. Typically 0.9."""
 
-    options_type = JudgedOptions
     answer = Automation
     scale = Scale.BINARY
     pass_threshold = 1.0

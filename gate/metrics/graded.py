@@ -28,7 +28,6 @@ class Grade(Answer):
 class Graded(Voted[JudgedOptions]):
     """A level per vote, its value by `LEVELS`; the score is their mean. Range 0–1, typical threshold 0.7."""
 
-    options_type = JudgedOptions
     answer = Grade
     pass_threshold = 0.6
     asked: ClassVar[str]

@@ -49,6 +49,7 @@ Material = tuple[tuple[str, str], ...]
 class JudgedMetric(Judged[JudgedT]):
     """Base of metrics that ask the run's judge with a prompt."""
 
+    options_type: ClassVar[type[JudgedOptions]] = JudgedOptions
     samples: ClassVar[int] = 3
     """Votes if neither the criterion nor the configuration sets a number; 5, ADK's default, under ADK's names."""
 

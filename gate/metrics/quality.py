@@ -38,7 +38,6 @@ class SourceQuality(Voted[JudgedOptions]):
     evaluation of research agents.
     """
 
-    options_type = JudgedOptions
     answer = CitedSources
     pass_threshold = 0.6
     nothing = "the answers cite no source"
@@ -148,7 +147,6 @@ class OutputQuality(Voted[JudgedOptions]):
     Details: ``dimensions``, the mean share of the 25 points for each of the four, 0 to 1.
     """
 
-    options_type = JudgedOptions
     answer = Quarters
     scale = Scale.PERCENT
     pass_threshold = 70.0
