@@ -15,7 +15,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
-from msgspec.structs import replace
 from pydantic import Field, field_validator
 
 from gate import guest
@@ -26,13 +25,10 @@ from gate.agents.base import (
     Log,
     Request,
     allowed_environment,
-    naming_hidden,
     read_answer,
     refuse_truncated,
 )
 from gate.errors import ConfigError, MeasureError, brief, closest
-from gate.formats.adk import events_to_invocation
-from gate.formats.messages import FormatError
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import Words
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -328,8 +324,6 @@ class PythonAgent(Agent):
 
     async def answer(self, request: Request) -> Invocation:
         reply = await self._reply(request)
-        if reply.get("form") == "adk":
-            return replace(_read_events(reply["answer"], request.user), duration=reply["duration"])
         if isinstance(reply["answer"], str):
             refuse_truncated(reply["answer"])
         return read_answer(reply["answer"], user=request.user, duration=reply["duration"])
@@ -467,7 +461,7 @@ class PythonAgent(Agent):
             raise self._no_module(error.what) from None
         except ImportFailedError as error:
             await worker.end()
-            error.what = brief(naming_hidden(error.what, self.hidden, self.known, self.named), MOST_IMPORT_CHARS)
+            error.what = brief(self.explained(error.what), MOST_IMPORT_CHARS)
             if "ModuleNotFoundError" in error.what:
                 error.hint = "install it, or set agent.executable: .venv"
                 if self._options.executable:
@@ -499,13 +493,6 @@ class PythonAgent(Agent):
 
 def _living(slots: Sequence[_Worker | None]) -> list[_Worker]:
     return [worker for worker in slots if worker is not None and worker.alive]
-
-
-def _read_events(events: Any, user: str) -> Invocation:
-    try:
-        return events_to_invocation(events, user=user)
-    except FormatError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error
 
 
 def _near_module(name: str, folders: Sequence[Path]) -> str:
