@@ -240,7 +240,7 @@ class _Worker:
 
 
 class _Error(Struct):
-    """A failure, as worker.py tells it."""
+    """A failure in the process."""
 
     kind: ErrorKind
     message: str
@@ -248,7 +248,7 @@ class _Error(Struct):
 
 
 class _Reply(Struct):
-    """What worker.py says of one request: an answer with the seconds that it took, or an error."""
+    """The outcome of one request: an answer with the seconds that it took, or an error."""
 
     id: str
     answer: Any = None
