@@ -50,7 +50,7 @@ class MetricProcess(PythonAgent):
                 async with asyncio.timeout(seconds) as limit:
                     clock = Clock(seconds, limit)
                     request = _MetricRequest(self._options.python, number, session, 0, "", (), clock=clock, body=body)
-                    answer: Mapping[str, Any] = (await self._reply(request))["answer"]
+                    answer: Mapping[str, Any] = (await self._reply(request)).answer
                     return answer
             except TimeoutError:
                 return {"value": None, "error": f"the custom metric gave no answer within {seconds:g} s"}
