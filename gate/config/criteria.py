@@ -221,7 +221,7 @@ def _metric_type(
     if spec.metric_type is not None:
         read_options(spec.metric_type.options_type, spec.options, where)  # its hint names the common options
         return spec.metric_type, dict(spec.options), {}
-    from gate.metrics.custom.resolve import resolve_custom  # weight: only if there are custom metrics
+    from gate.metrics.custom.isolated import resolve_custom  # weight: only if there are custom metrics
 
     use = MetricUse(spec.name, spec.common.threshold, environment=setting.environment)
     return resolve_custom(spec.metric, use, spec.options, setting.folders, where)
