@@ -353,8 +353,7 @@ def _record_of_release(session: Session, header: Header) -> Record | None:
     record = found.records[0]
     if difference(record.header, replace(header, stripped=True)) or outage_in(record):
         return None
-    trust = store.trust(header.suite_id, [record])
-    if trust is not None and trust.unproven:
+    if store.provenance is not None and store.provenance.trust(header.suite_id, [record]).unproven:
         return None
     return record
 

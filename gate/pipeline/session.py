@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import gate
 from gate.agents.sources import AgentFiles
 from gate.agents.version import version_of
-from gate.baselines import Store
+from gate.baselines import BlobStore
 from gate.baselines.fingerprint import files_named
 from gate.config.base_policy import Rules
 from gate.config.load import Config
@@ -114,7 +114,7 @@ class Session(Struct, frozen=True):
     """The agent's fingerprint; empty if its source is not here and it has no version."""
     files: AgentFiles
     """The files of the repository that are the agent's, as they were when the run began."""
-    store: Store | None
+    store: BlobStore | None
     settings: Settings
     run_budget: RunBudget
     version: str = ""
