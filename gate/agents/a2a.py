@@ -4,7 +4,6 @@ offers."""
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from time import perf_counter
@@ -18,6 +17,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from gate.agents.answer_paths import CallPaths, CheckedPath, calls_at, part_at
 from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, decode_answer, read_answer
 from gate.agents.http import TEMPLATE, Server, ServerAgent, media_type, render
+from gate.agents.jsonrpc import refuse_stated, result_in
 from gate.errors import ConfigError
 from gate.formats import streams
 from gate.formats.a2a import ANSWERED, OPEN, Exchange, file_part, text_of_parts
@@ -41,8 +41,6 @@ WORDS = {
     "auth-required": "the task waits for credentials, which go with every request under agent.a2a.headers",
 }
 """States in which a task ends without an answer."""
-LIMITED = -32_603
-"""JSON-RPC's code for an internal error of the server, so the agent's own."""
 
 
 class A2AServer(ByAddress, Server):
@@ -318,35 +316,11 @@ def results_of(response: Response, *, is_rpc: bool, asked: str) -> Iterator[Any]
     else:
         bodies = [decode_answer(response.body, must_be_json=True)]
     for body in bodies:
-        yield _result_of(body, asked) if is_rpc else _refuse_stated(body)
-
-
-def _result_of(body: Any, asked: str) -> Any:
-    if not isinstance(body, Mapping) or body.get("jsonrpc") != "2.0":
-        raise FormatError("it is not JSON-RPC: is agent.a2a.endpoint correct?")
-    _refuse_stated(body)
-    if body.get("id") != asked:
-        raise FormatError("it answers another request")
-    return body.get("result")
-
-
-def _refuse_stated(body: Any) -> Any:
-    """Return the body; raises AgentFailure if it states an error."""
-    error = as_mapping(body).get("error")
-    if not error:
-        return body
-    told = as_mapping(error)
-    code, said, data = told.get("code"), told.get("message"), told.get("data")
-    if not isinstance(said, str):
-        said = json.dumps(error, ensure_ascii=False, default=repr)
-    text = f"the agent reports an error: {shorten(said, 1000)}"
-    if code is not None:
-        text += f" ({code})"
-    if data:
-        text += f" ({shorten(json.dumps(data, ensure_ascii=False, default=repr), 300)})"
-    if code in (LIMITED, None):
-        raise AgentFailure(ErrorKind.CRASH, text)
-    raise AgentFailure(ErrorKind.PROTOCOL, text)
+        if is_rpc:
+            yield result_in(body, asked, key="agent.a2a.endpoint")
+        else:
+            refuse_stated(body)
+            yield body
 
 
 def _refuse_unanswered(exchange: Exchange) -> None:

@@ -76,7 +76,7 @@ class AdkAgent(ServerAgent[AdkServer, str]):
         }
         events, duration = await self._ask_for_json(request, body, "/run")
         try:
-            refuse_error({"error": adk.failure_of(events), "events": events})
+            refuse_error(events)
             return replace(adk.events_to_invocation(events, user=request.user), duration=duration)
         except FormatError as error:
             raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error

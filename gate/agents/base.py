@@ -9,6 +9,8 @@ import shlex
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
@@ -28,7 +30,7 @@ from pydantic import (
 from gate.agents import AGENTS
 from gate.agents.hints import looks_like, says_elsewhere
 from gate.errors import ConfigError, first_problem, kind_of, unknown_key
-from gate.formats import answers, streams
+from gate.formats import adk, answers, streams
 from gate.formats.durations import Seconds
 from gate.formats.json_text import parse_json
 from gate.formats.messages import OBJECT, FormatError
@@ -430,12 +432,8 @@ class Agent(ABC):
     """Drives an agent. Entered once per run; ``answer`` is called concurrently."""
 
     Options: ClassVar[type[AgentOptions]]
-    hidden: frozenset[str] = frozenset()
-    """Variables of the gate's environment that the agent does not see."""
-    named: tuple[str, ...] = ()
-    """The variables that ``agent.env`` names."""
-    known: frozenset[str] | None = None
-    """Variables that the gate's environment or ``agent.env`` sets; None for an agent that is given none."""
+    explained: Callable[[str], str] = staticmethod(str)
+    """Adds to an error text the line that would give the agent a variable that it lacks."""
     starts_clock: ClassVar[bool] = False
     """True if the agent starts the clock of a turn itself when the request goes out; otherwise it runs from the
     beginning."""
@@ -519,7 +517,7 @@ def unchanged(answer: Any) -> Any:
 
 def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> None:
     """Raise AgentFailure for a stream that ends with an error, or an object that states one, such as ``error`` or
-    ``errors``, whatever else it says; likewise for text that ends with such an object.
+    ``errors``, whatever else it says; likewise for text that ends with such an object, and google-adk's events.
 
     ``parts_of`` finds the parts of an answer of another form.
     """
@@ -530,6 +528,9 @@ def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Non
         stated = streams.failure_of(answer)
     elif isinstance(answer, str):
         stated = streams.error_ending(answer)
+    elif isinstance(answer, list) and adk.are_events(answer):
+        with suppress(FormatError):  # which the reader of the answer reports
+            stated = adk.failure_of(answer)
     if not stated:
         return
     text = f"the agent reports an error: {shorten(text_or_json(stated), 1000)}"
@@ -545,10 +546,7 @@ def so_far(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> Invocatio
             return streams.so_far(answer)
         if isinstance(answer, OBJECT):
             answer = {key: value for key, value in answer.items() if key not in ("error", "errors")}
-        answer = parts_of(answer)
-        if isinstance(answer, OBJECT) and "events" in answer:  # google-adk's
-            answer = answer["events"]
-        return answers.to_invocation(answer, user="")
+        return answers.to_invocation(parts_of(answer), user="")
     except (FormatError, AgentFailure):
         return None
 
@@ -722,33 +720,24 @@ def allowed_environment(
     return {**handed_on(environment, (*ALWAYS_ALLOWED, *named)), **given}
 
 
-def hidden_names(environment: Mapping[str, str], env: Mapping[str, str | None]) -> frozenset[str]:
-    """Return variables of this environment that a child process does not see, but could be allowed to."""
-    seen = handed_on(environment, (*ALWAYS_ALLOWED, *env))
-    return frozenset(name for name in environment if name not in seen and not is_withheld(name))
-
-
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 
 
 _KEY = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:API_KEY|KEY|TOKEN|SECRET)\b")
 
 
-def naming_hidden(
-    message: str, hidden: frozenset[str], known: frozenset[str] | None = None, named: tuple[str, ...] = ()
-) -> str:
-    """Return an error text, with the line to add if it names a variable that is set here and was not passed on.
+def naming_hidden(message: str, environment: Mapping[str, str], env: Mapping[str, str | None]) -> str:
+    """Return an error text, with the line to add if it names a variable that is set here and not passed on by ``env``.
 
-    Likewise for a key that is not set at all; ``known`` are the variables that are set, None if nothing is passed on;
-    ``named`` are those of ``agent.env``.
+    Likewise for a key that is not set at all.
     """
-    name = next((name for name in _VARIABLE.findall(message) if name in hidden), None)
-    if name:
-        return f"{message} ({name} is set here; hand it on: agent.env: [{name}])"
+    for name in _VARIABLE.findall(message):
+        if name in environment and not is_withheld(name) and not is_allowed(name, (*ALWAYS_ALLOWED, *env)):
+            return f"{message} ({name} is set here; hand it on: agent.env: [{name}])"
     key = next(iter(_KEY.findall(message)), None)
-    if known is None or key is None or key in known or is_withheld(key):
+    if key is None or key in environment or env.get(key) is not None or is_withheld(key):
         return message
-    if is_allowed(key, named):
+    if is_allowed(key, tuple(env)):
         return f"{message} (set {key})"
     return f"{message} (set {key}, and write agent.env: [{key}])"
 
@@ -830,7 +819,5 @@ def create(
     agent = agent_class(kind).make(options, root=root, environment=environment, recorded=recorded)
     agent.reports_calls = agent.reports_calls or options.reports_calls
     if options.is_local:
-        agent.hidden = hidden_names(environment, options.env)
-        agent.named = tuple(options.env)
-        agent.known = frozenset(environment) | {name for name, value in options.env.items() if value is not None}
+        agent.explained = partial(naming_hidden, environment=environment, env=options.env)
     return agent

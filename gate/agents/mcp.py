@@ -42,6 +42,7 @@ from gate.agents.http import (
     render,
     session_id_at,
 )
+from gate.agents.jsonrpc import result_in
 from gate.agents.programs import ProgramAgent, ProgramLine, files_in, modules_in
 from gate.errors import ConfigError, nearest
 from gate.formats import answers, streams
@@ -70,7 +71,6 @@ STARTING_SECONDS = 120.0
 MOST_PAGES = 100
 """The most pages of a list of tools."""
 METHOD_NOT_FOUND = -32601
-INTERNAL_ERROR = -32603
 
 
 class McpServer(Server):
@@ -454,19 +454,7 @@ def _answer_in(response: Response, asked: str) -> Any:
 
 def _result_of(answer: Any, asked: str) -> Mapping[str, Any]:
     """Return the result in the response to a message. Raises AgentFailure."""
-    if not isinstance(answer, Mapping) or answer.get("jsonrpc") != "2.0":
-        raise AgentFailure(ErrorKind.PROTOCOL, "the answer is no JSON-RPC: does agent.mcp.url lead to an MCP server?")
-    error = answer.get("error")
-    if error is not None:
-        code, said, kind = None, error, ErrorKind.PROTOCOL
-        if isinstance(error, Mapping):
-            code, said = error.get("code"), error.get("message")
-        if code in (INTERNAL_ERROR, None):
-            kind = ErrorKind.CRASH
-        raise AgentFailure(kind, f"the server reports an error: {shorten(str(said), 1000)} ({code})")
-    if answer.get("id") != asked:
-        raise AgentFailure(ErrorKind.PROTOCOL, "the response answers another request")
-    result = answer.get("result")
+    result = result_in(answer, asked, key="agent.mcp.url")
     if not isinstance(result, Mapping):
         raise AgentFailure(ErrorKind.PROTOCOL, "the response has no result")
     if result.get("resultType", "complete") != "complete":

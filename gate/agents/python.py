@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import posixpath
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from math import isfinite
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
-from msgspec.structs import replace
+import msgspec
+from msgspec import MsgspecError, Struct
 from pydantic import Field, field_validator
 
 from gate import guest
@@ -26,13 +27,10 @@ from gate.agents.base import (
     Log,
     Request,
     allowed_environment,
-    naming_hidden,
     read_answer,
     refuse_truncated,
 )
 from gate.errors import ConfigError, MeasureError, brief, closest
-from gate.formats.adk import events_to_invocation
-from gate.formats.messages import FormatError
 from gate.model import ErrorKind, Invocation, RecordedTrial
 from gate.model.strict import Words
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
@@ -127,7 +125,7 @@ class _Worker:
         self.place = place
         """Its address of the outside world, if that is recorded or replayed."""
         self._lines = lines
-        self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._pending: dict[str, asyncio.Future[_Reply]] = {}
         self._reading: asyncio.Task[None] | None = None
         self.asynchronous = False
         self.alive = True
@@ -153,10 +151,10 @@ class _Worker:
                 line = await self._lines.next()
             first = {}
             if line:
-                first = _object(line)
+                first = msgspec.convert(json.loads(line), dict[str, Any])
         except TimeoutError as error:
             raise MeasureError(f"the agent was not imported within {START_SECONDS:g} s") from error
-        except (ValueError, RecursionError):
+        except (ValueError, MsgspecError, RecursionError):
             first = {"fatal": "it wrote into the line between its process and the gate"}
         if not isinstance(first.get("asynchronous"), bool):
             await self.child.settle()
@@ -171,12 +169,12 @@ class _Worker:
         try:
             while line := await self._lines.next():
                 reply = _reply(line)
-                future = self._pending.pop(reply["id"], None)
+                future = self._pending.pop(reply.id, None)
                 if future is None:
                     raise ValueError("a reply without a request")
                 if not future.done():
                     future.set_result(reply)
-        except (ValueError, RecursionError):
+        except (ValueError, MsgspecError, RecursionError):
             self._fault = "wrote into the line between it and the gate what is no reply"
         finally:
             await self._lost()
@@ -192,18 +190,18 @@ class _Worker:
                 future.set_exception(ConnectionResetError())
         self._pending.clear()
 
-    async def ask(self, request: Mapping[str, Any], log: Log) -> dict[str, Any]:
+    async def ask(self, request: Mapping[str, Any], log: Log) -> _Reply:
         """Return the worker's reply; the function's output is added to the log.
 
         Raises ConnectionResetError if the process ends before it replies.
         """
         number = token_hex(8)  # hard to guess: the user's code can write to the line, too
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
         self._pending[number] = future
         try:
             self._lines.send({"id": number, "request": request})
             reply = await future
-            log.add(reply.pop("log", ""))
+            log.add(reply.log)
             return reply
         except asyncio.CancelledError:
             await self._give_up(number, log)
@@ -216,12 +214,12 @@ class _Worker:
         if not self.alive:
             return
         if self.asynchronous:
-            stopped: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            stopped: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
             self._pending[number] = stopped
             self._lines.send({"cancel": number})
             with suppress(TimeoutError, ConnectionResetError):
                 async with asyncio.timeout(CANCEL_SECONDS):
-                    log.add((await stopped).pop("log", ""))
+                    log.add((await stopped).log)
                     return
         self._pending.pop(number, None)
         self.condemned = True
@@ -241,30 +239,28 @@ class _Worker:
         self._lines.close()
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    value = json.loads(line)
-    if not isinstance(value, dict):
-        raise ValueError("not an object")
-    return value
+class _Error(Struct):
+    """A failure in the process."""
+
+    kind: ErrorKind
+    message: str
+    transient: bool
 
 
-def _reply(line: bytes) -> dict[str, Any]:
+class _Reply(Struct):
+    """The outcome of one request: an answer with the seconds that it took, or an error."""
+
+    id: str
+    answer: Any = None
+    duration: float = math.nan
+    log: str = ""
+    error: _Error | None = None
+
+
+def _reply(line: bytes) -> _Reply:
     """Parse a reply from worker.py. User code can write to this line too, so anything else raises ValueError."""
-    reply = _object(line)
-    if type(reply.get("id")) is not str:
-        raise ValueError("no id")
-    if type(reply.get("log", "")) is not str:
-        raise ValueError("a log that is not text")
-    if "error" in reply:
-        error = reply["error"]
-        fits = isinstance(error, dict) and isinstance(error.get("message"), str)
-        if (
-            not fits
-            or error.get("kind") not in {k.value for k in ErrorKind}
-            or type(error.get("transient")) is not bool
-        ):
-            raise ValueError("no error of the protocol")
-    elif "answer" not in reply or type(reply.get("duration")) is not float or not isfinite(reply["duration"]):
+    reply = msgspec.convert(json.loads(line), _Reply)
+    if reply.error is None and not math.isfinite(reply.duration):
         raise ValueError("neither an answer nor an error")
     return reply
 
@@ -328,13 +324,11 @@ class PythonAgent(Agent):
 
     async def answer(self, request: Request) -> Invocation:
         reply = await self._reply(request)
-        if reply.get("form") == "adk":
-            return replace(_read_events(reply["answer"], request.user), duration=reply["duration"])
-        if isinstance(reply["answer"], str):
-            refuse_truncated(reply["answer"])
-        return read_answer(reply["answer"], user=request.user, duration=reply["duration"])
+        if isinstance(reply.answer, str):
+            refuse_truncated(reply.answer)
+        return read_answer(reply.answer, user=request.user, duration=reply.duration)
 
-    async def _reply(self, request: Request) -> dict[str, Any]:
+    async def _reply(self, request: Request) -> _Reply:
         key = (request.case_id, request.trial)
         if key not in self._suspects:
             return await self._ask(await self._worker(request, self._workers), request, key)
@@ -354,7 +348,7 @@ class PythonAgent(Agent):
             worker.place.session_id = ""
             self._tell_waiting()
 
-    async def _ask(self, worker: _Worker, request: Request, key: tuple[str, int]) -> dict[str, Any]:
+    async def _ask(self, worker: _Worker, request: Request, key: tuple[str, int]) -> _Reply:
         request.clock.start()
         try:
             reply = await worker.ask(request.payload(), request.log)
@@ -371,10 +365,10 @@ class PythonAgent(Agent):
                 message += f": {worker.child.tail}"
                 last = worker.child.tail.splitlines()[-1]
             raise AgentFailure(ErrorKind.CRASH, message, collateral=worker.casualties > 1, said=last) from None
-        if "error" in reply:
-            error = reply["error"]
-            said = _PLACE.sub("", error["message"])
-            raise AgentFailure(ErrorKind(error["kind"]), error["message"], transient=error["transient"], said=said)
+        error = reply.error
+        if error is not None:
+            said = _PLACE.sub("", error.message)
+            raise AgentFailure(error.kind, error.message, transient=error.transient, said=said)
         return reply
 
     async def _worker(self, request: Request, slots: list[_Worker | None]) -> _Worker:
@@ -467,7 +461,7 @@ class PythonAgent(Agent):
             raise self._no_module(error.what) from None
         except ImportFailedError as error:
             await worker.end()
-            error.what = brief(naming_hidden(error.what, self.hidden, self.known, self.named), MOST_IMPORT_CHARS)
+            error.what = brief(self.explained(error.what), MOST_IMPORT_CHARS)
             if "ModuleNotFoundError" in error.what:
                 error.hint = "install it, or set agent.executable: .venv"
                 if self._options.executable:
@@ -499,13 +493,6 @@ class PythonAgent(Agent):
 
 def _living(slots: Sequence[_Worker | None]) -> list[_Worker]:
     return [worker for worker in slots if worker is not None and worker.alive]
-
-
-def _read_events(events: Any, user: str) -> Invocation:
-    try:
-        return events_to_invocation(events, user=user)
-    except FormatError as error:
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the events cannot be read: {error}") from error
 
 
 def _near_module(name: str, folders: Sequence[Path]) -> str:

@@ -52,7 +52,7 @@ class TracedAgent(Agent):
         """Differences between an answer and its trace → number of turns."""
         self.turns = 0
         self.reports_calls = inner.reports_calls
-        self.hidden = inner.hidden
+        self.explained = inner.explained
 
     @classmethod
     def make(

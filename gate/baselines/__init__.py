@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gate.baselines.base import Entry, Store, StoreOptions, StoreSettings
+from gate.baselines.base import Entry, StoreOptions, StoreSettings
+from gate.baselines.blobs import BlobStore
 from gate.registry import Registry
 
 _BUILT_IN = {
@@ -18,13 +19,13 @@ _BUILT_IN = {
     "file": "gate.baselines.file:FileStore",
     "git": "gate.baselines.git:GitStore",
 }
-STORES = Registry[type[Store]](
-    "store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.base:Store", words=("none",)
+STORES = Registry[type[BlobStore]](
+    "store", "agent_gate.stores", _BUILT_IN, base="gate.baselines.blobs:BlobStore", words=("none",)
 )
 """The stores, by their name under ``baseline.store``."""
 
 
-def open_store(kind: str, settings: StoreSettings) -> Store:
+def open_store(kind: str, settings: StoreSettings) -> BlobStore:
     """Return a store of a registered kind; of the options, it gets its own only.
 
     Raises:

@@ -1,29 +1,55 @@
-"""The base class of stores that keep bytes by key: a folder, a bucket, a git branch, or a plugin's.
+"""The base class of stores of baselines: a folder, a bucket, a git branch, or a plugin's.
 
-A store defines how to read, write and list bytes. Records, ledgers, unions and look-ups are the same for all of them.
+A store defines how to read, write and list bytes by key, in a separate file. Records, ledgers, unions, look-ups, the
+search for the anchor and the check of proofs are the same for all of them.
 """
 
 from __future__ import annotations
 
 import io
-from abc import abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, nullcontext
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import BinaryIO, TypeVar
+from itertools import islice
+from time import time
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self, TypeVar
 
-from gate.baselines.base import AGAIN, POOL, POOL_SEARCH, SUFFIX, Entry, Say, Store, misplaced, silent, storable
-from gate.baselines.ledger import LEDGER, Ledger, Line
+from msgspec.structs import replace
+
+from gate.baselines.base import (
+    AGAIN,
+    ANCHOR_SEARCH,
+    ENOUGH_TRIALS,
+    POOL,
+    SUFFIX,
+    Entry,
+    RewrittenError,
+    Say,
+    StoreOptions,
+    StoreSettings,
+    misplaced,
+    silent,
+    storable,
+    thickness,
+)
+from gate.baselines.ledger import LEDGER, Ledger, Line, anchors
 from gate.baselines.ledger import read as read_ledger
 from gate.baselines.ledger import write as write_ledger
 from gate.baselines.reference import Reference, reference_to
-from gate.baselines.union import is_sound, unite
+from gate.baselines.union import is_sound, unite, without
 from gate.errors import BaselineError, BaselineWriteError, GateError
 from gate.records import Header, Record, RecordReader, away, lines_of, parse_record, record_lines
-from gate.records.keys import Stored, commit_key, suite_key
+from gate.records.keys import Stored, commit_key, key_of, suite_key
 from gate.records.measured import created_in
 from gate.security.limits import described
 
+if TYPE_CHECKING:
+    from gate.baselines.proven import Provenance
+
+POOL_SEARCH = 20
+"""Number of stored ancestors to read in search of records to pool."""
 TRIES = 30
 """Attempts to write before giving way to other writers."""
 Writes = dict[str, tuple[bytes | None, bytes]]
@@ -31,12 +57,21 @@ Writes = dict[str, tuple[bytes | None, bytes]]
 T = TypeVar("T")
 
 
-class BlobStore(Store):
-    """Keeps records at ``<suite>/<commit>.jsonl`` and ledgers at ``<suite>/ledger.ndjson``, using `get`, `put` and
-    `keys`.
+class BlobStore(ABC):
+    """Keeps one record per suite and commit, and a ledger per suite. Close it after use, best with ``with``.
 
+    Records are at ``<suite>/<commit>.jsonl`` and ledgers at ``<suite>/ledger.ndjson``, using `get`, `put` and `keys`.
     Any exception from these ends the run with one line: exit code 4 for reading, 6 for writing.
     """
+
+    Options: ClassVar[type[StoreOptions]] = StoreOptions
+    provenance: Provenance | None = None
+    """Finds the proofs of the records, so that unproven ones do not count; None: no proofs are looked up."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, settings: StoreSettings) -> Self:
+        """Return the store for these settings; ``settings.options`` are those that `Options` has accepted."""
 
     @abstractmethod
     def get(self, key: str) -> bytes | None:
@@ -73,7 +108,7 @@ class BlobStore(Store):
         """Return a context in which only this process writes to a suite's folder, if the store can lock."""
         return nullcontext()
 
-    def refresh(self, attempt: int) -> None:
+    def refresh(self, attempt: int) -> None:  # noqa: B027
         """Forget the listed keys, before the nth attempt to write."""
 
     def shown(self, key: str) -> str:
@@ -101,6 +136,26 @@ class BlobStore(Store):
         """Return the records to remove when this one is saved, and the ledger without their marks."""
         return [], ledger
 
+    def fetch(self, keys: Sequence[str]) -> None:  # noqa: B027
+        """Fetch these records in one go, since they are about to be read; most stores read one as fast as many."""
+
+    def may_be_pooled(self, key: str, other: str) -> bool:  # noqa: ARG002
+        """True unless the names of two records show that they are of different agents."""
+        return True
+
+    def close(self) -> None:  # noqa: B027  # most stores hold nothing
+        """Close any resources that the store holds open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.provenance is not None:
+            self.provenance.close()
+        self.close()
+
     # --- writing ----------------------------------------------------------------------------------
 
     def save(
@@ -111,11 +166,20 @@ class BlobStore(Store):
         scope: Set[str] | None = None,
         say: Say = silent,
     ) -> str:
+        """Store the stripped form of a complete record, united with the stored record of its suite and commit.
+
+        ``lines`` are added to the suite's ledger along with it. ``scope``: the cases that the configuration runs; a
+        record of a selection is complete if it has them all, and never without a scope. ``say`` is told which parts
+        were not added.
+
+        Return the record's place. Raises `BaselineWriteError`; the stored record then stays as it was.
+        """
         kept, more = storable(record, scope), tuple(lines)
         suite_id = kept.header.suite_id
         return self.shown(self._change(suite_id, lambda: self._with_record(kept, more, say)))
 
     def note(self, suite_id: str, lines: Iterable[Line]) -> None:
+        """Add lines to the ledger of a suite. Raises `BaselineWriteError`."""
         more = tuple(lines)
         if more:
             self._change(suite_id, lambda: self._with_lines(suite_id, more))
@@ -171,33 +235,72 @@ class BlobStore(Store):
     # --- reading ----------------------------------------------------------------------------------
 
     def ledger(self, suite_id: str) -> Ledger:
+        """Return the findings on a suite's records. Raises `BaselineError` if the ledger is damaged or belongs to
+        another suite."""
+        stored = self.stored_ledger(suite_id)
+        return stored if self.provenance is None else self.provenance.ledger(suite_id, stored)
+
+    def stored_ledger(self, suite_id: str) -> Ledger:
+        """Return the ledger as it is stored, proven or not."""
         return self._read_ledger(suite_id)[1]
 
     def find(
         self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
     ) -> Reference | None:
-        stored = {self.commit_in(key): key for key in self._records(suite_key(suite_id))}
-        return self._nearest(suite_id, commits, stored, exclude, pool)
+        """Return the record of the first of these commits that has one, with up to ``pool - 1`` more of the same agent.
 
-    def _nearest(
-        self, suite_id: str, commits: Sequence[str], stored: Mapping[str, str], exclude: Set[str], pool: int
-    ) -> Reference | None:
-        """Return the result of `find`; ``stored``: commit → key of the eligible records."""
-        hits = [distance for distance, commit in enumerate(commits) if commit in stored and commit not in exclude]
+        ``commits`` are in order of preference: a commit and its first-parent ancestors. None if none has a record.
+        Raises `BaselineError` if one is damaged or misplaced: it is never skipped.
+        """
+        if self.provenance is None:
+            return self._nearest(suite_id, commits, exclude, pool)
+        return self.provenance.find(suite_id, commits, exclude, partial(self._nearest, pool=pool))
+
+    def _nearest(self, suite_id: str, commits: Sequence[str], exclude: Set[str], pool: int) -> Reference | None:
+        """Return the result of `find` among all records, proven or not."""
+        stored: dict[str, str] = {}
+        for key in self._records(suite_key(suite_id)):
+            stored.setdefault(self.commit_in(key), key)
+        hits = [(distance, stored[one]) for distance, one in enumerate(commits) if one in stored and one not in exclude]
         if not hits:
             return None
-        key = stored[commits[hits[0]]]
+        distance, key = hits[0]
+        others = [other for _, other in hits[1:] if self.may_be_pooled(key, other)]
+        self.fetch([key, *others][:pool])
         records = [self._read(key, suite_id)]
         agent = records[0].header.agent
-        for distance in hits[1:POOL_SEARCH]:
+        for other in others[: POOL_SEARCH - 1]:
             if not agent or len(records) >= pool:
                 break
-            earlier = self._read(stored[commits[distance]], suite_id)
+            earlier = self._read(other, suite_id)
             if earlier.header.agent == agent:
                 records.append(earlier)
-        return reference_to(records, distance=hits[0], source=self.shown(key))
+        return reference_to(records, distance=distance, source=self.shown(key))
+
+    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
+        """Return the newest record of the suite at any commit, except for the keys in ``exclude``.
+
+        Callers say so in their output, since its commit may not be an ancestor.
+        """
+        for entry in self.entries(suite_id):
+            if entry.key not in exclude:
+                for record in self.read_sound([entry]):
+                    return reference_to([record], source=self.shown(entry.where))
+        return None
 
     def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
+        """Return the stored baselines of one suite or of all, newest first, without those whose place is in ``but``.
+
+        If proofs are looked up, those of one suite have any; of all suites, every stored one is returned. Raises
+        `BaselineError` if one of them is misplaced.
+        """
+        found = self.stored_entries(suite_id, but=but)
+        if suite_id is None or self.provenance is None:
+            return found
+        return self.provenance.entries(suite_id, found)
+
+    def stored_entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
+        """Return the entries as they are stored, proven or not."""
         found = []
         for key in self._records("" if suite_id is None else suite_key(suite_id)):
             if self.shown(key) in but:
@@ -213,11 +316,27 @@ class BlobStore(Store):
             reader = RecordReader(lines_of(file), where=self.shown(key), complete=False, remedy=self.remedy)
             return reader.header
 
-    def names(self) -> Iterable[tuple[str, str]]:
+    def suites_at(self, commits: Sequence[str]) -> frozenset[str]:
+        """Return the folder names of the suites that have records at the nearest of these commits."""
+        found: dict[str, set[str]] = {}
         for key in self._records(""):
-            yield key.partition("/")[0], self.commit_in(key)
+            found.setdefault(self.commit_in(key), set()).add(key.partition("/")[0])
+        for commit in commits:
+            if key_of(commit) in found:
+                return frozenset(found[key_of(commit)])
+        return frozenset()
 
     def contents(self) -> Iterator[Stored]:
+        """Yield every record of every suite, newest first as far as the store can tell without reading them.
+
+        Unlike `entries` it does not fail for a single damaged record; opening that record does.
+        """
+        if self.provenance is None:
+            return self.stored_contents()
+        return map(self.provenance.proven_content, self.stored_contents())
+
+    def stored_contents(self) -> Iterator[Stored]:
+        """Yield the contents as they are stored, proven or not."""
         times = {}
         for key in self._records(""):
             try:
@@ -229,10 +348,84 @@ class BlobStore(Store):
             yield Stored(self.shown(key), partial(self.open_blob, key), (key.partition("/")[0], self.commit_in(key)))
 
     def read(self, entry: Entry) -> Record:
+        """Return the record of an entry. Raises `BaselineError` if it is damaged."""
+        record = self.read_stored(entry)
+        return record if self.provenance is None else self.provenance.read(record, self.shown(entry.where))
+
+    def read_stored(self, entry: Entry) -> Record:
+        """Return the record of an entry as it is stored, proven or not."""
         return self._read(entry.where, entry.suite_id)
 
-    def place(self, entry: Entry) -> str:
-        return self.shown(entry.where)
+    def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
+        """Yield the records of these entries, skipping those that somebody has put in the place of others.
+
+        Raises `BaselineError` if one is damaged.
+        """
+        for entry in entries:
+            with suppress(RewrittenError):
+                yield self.read(entry)
+
+    def anchor(
+        self,
+        suite_id: str,
+        *,
+        is_near: Callable[[str | None], bool] = lambda _commit: True,
+        suits: Callable[[Record], bool] = lambda _record: True,
+        series: str | None = None,
+        runs: Set[str] = frozenset(),
+        at: float | None = None,
+    ) -> Reference | None:
+        """Return the record to compare with as the best: the last accepted release, else see `anchors`.
+
+        Of the first `ANCHOR_SEARCH` candidates that suit, it is the first with enough trials per case, else the one
+        with the most trials; if none suits, the first candidate. None if there is no candidate.
+
+        ``is_near`` says which commits are eligible, ``suits`` which records still cover the suite, ``series`` which
+        releases. ``runs`` are those being compared, which do not count. ``at`` is the time (Unix; None: now) at which
+        acceptances have to be valid.
+        """
+        at = time() if at is None else at
+        found = None
+        while True:
+            with suppress(RewrittenError):  # a rewritten record is noted, and is no longer among the entries
+                found = self._anchor(suite_id, is_near, suits, series, runs, at)
+                break
+        if self.provenance is not None:
+            self.provenance.miss_anchor(suite_id, found, is_near, series, at)
+        return found
+
+    def _anchor(
+        self,
+        suite_id: str,
+        is_near: Callable[[str | None], bool],
+        suits: Callable[[Record], bool],
+        series: str | None,
+        runs: Set[str],
+        at: float,
+    ) -> Reference | None:
+        entries = {entry.key: entry for entry in self.entries(suite_id)}
+        times = {key: entry.created for key, entry in entries.items()}
+        ledger = self.ledger(suite_id).at(at)
+        first: Reference | None = None
+        thickest: Reference | None = None
+        near = (one for one in anchors(ledger, times, series=series) if is_near(entries[one.key].commit))
+        for candidate in islice(near, ANCHOR_SEARCH):
+            entry = entries[candidate.key]
+            proven = without(self.read(entry), candidate.without | runs)
+            if proven is None:
+                continue
+            source = f"{self.shown(entry.where)} ({candidate.why})"
+            found = replace(reference_to([proven], source=source), name="anchor")
+            first = first or found
+            if not suits(proven):
+                continue
+            if candidate.is_chosen or thickness(proven) >= ENOUGH_TRIALS:
+                return found
+            if thickest is None or thickness(proven) > thickness(thickest.records[0]):
+                thickest = found
+        return thickest or first
+
+    # --- bytes as records -------------------------------------------------------------------------
 
     def _records(self, folder: str) -> list[str]:
         prefix = f"{folder}/" if folder else ""

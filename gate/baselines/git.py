@@ -13,7 +13,7 @@ import io
 import random
 import re
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -22,7 +22,6 @@ from msgspec import Struct, field
 from gate.baselines.base import (
     AGAIN,
     ANCHOR_SEARCH,
-    POOL,
     Entry,
     StoreOptions,
     StoreSettings,
@@ -30,7 +29,6 @@ from gate.baselines.base import (
 )
 from gate.baselines.blobs import BlobStore, Writes
 from gate.baselines.ledger import LAST_SECOND, LEDGER, Ledger, anchors, stays
-from gate.baselines.reference import Reference
 from gate.errors import BaselineError, BaselineWriteError
 from gate.records import Header
 from gate.records.keys import UNCOMMITTED, Stored, commit_key, suite_key
@@ -193,22 +191,16 @@ class GitStore(BlobStore):
 
     # --- reading --------------------------------------------------------------------------------
 
-    def find(
-        self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
-    ) -> Reference | None:
-        stored = {file.key: file for file in reversed(self._of(suite_id))}
-        hits = [stored[commit] for commit in commits if commit in stored and commit not in exclude]
-        same = [file for file in hits if file.agent == hits[0].agent]
-        self._prefetch(same[:pool])
-        return self._nearest(suite_id, commits, {file.key: file.path for file in same}, exclude, pool)
+    def may_be_pooled(self, key: str, other: str) -> bool:
+        return key.rpartition("-")[2] == other.rpartition("-")[2]  # the agents
 
-    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
+    def stored_entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
         files = self._listed().files if suite_id is None else self._of(suite_id)
         files = tuple(file for file in files if self.shown(file.path) not in but)
         if suite_id is not None:
             return [_entry(file, suite_id) for file in files]
         newest = {file.suite: file for file in reversed(files)}
-        self._prefetch(list(newest.values()))
+        self.fetch([file.path for file in newest.values()])
         names = {}
         for file in newest.values():
             header = self._header(file.path)
@@ -217,11 +209,11 @@ class GitStore(BlobStore):
             names[file.suite] = header.suite_id
         return [_entry(file, names[file.suite]) for file in files]
 
-    def contents(self) -> Iterator[Stored]:
+    def stored_contents(self) -> Iterator[Stored]:
         tree = self._listed()
         for start in range(0, len(tree.files), AT_ONCE):
             part = tree.files[start : start + AT_ONCE]
-            for file, data in zip(part, self._all_content(part), strict=True):
+            for file, data in zip(part, self._all_content([file.path for file in part]), strict=True):
 
                 def opened(data: bytes | None = data, path: str = file.path) -> BinaryIO:
                     if data is None:
@@ -229,10 +221,6 @@ class GitStore(BlobStore):
                     return io.BytesIO(data)
 
                 yield Stored(self.shown(file.path), opened, (file.suite, file.key))
-
-    def prefetch(self, entries: Sequence[Entry]) -> None:
-        wanted = {entry.where for entry in entries}
-        self._prefetch([file for file in self._listed().files if file.path in wanted])
 
     def close(self) -> None:
         """Remove the temporary clone; using the store again makes a new one."""
@@ -309,15 +297,15 @@ class GitStore(BlobStore):
         key = suite_key(suite_id)
         return tuple(file for file in self._listed().files if file.suite == key)
 
-    def _blob_lines(self, files: Sequence[_File]) -> bytes:
-        """Return the ids of the blobs of some files, one per line."""
+    def _blob_lines(self, keys: Sequence[str]) -> bytes:
+        """Return the ids of the blobs of some records, one per line."""
         blobs = self._listed().blobs
-        return "".join(f"{blobs[file.path]}\n" for file in files).encode()
+        return "".join(f"{blobs[key]}\n" for key in keys).encode()
 
-    def _prefetch(self, files: Sequence[_File]) -> None:
-        """Fetch several files in one go; git fetches any that are missing afterwards one by one."""
-        if len(files) > 1:
-            wanted = self._blob_lines(files)
+    def fetch(self, keys: Sequence[str]) -> None:
+        """Fetch several records in one go; git fetches any that are missing afterwards one by one."""
+        if len(keys) > 1:
+            wanted = self._blob_lines(keys)
             options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
             try:
                 self._retried("-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "origin", stdin=wanted)
@@ -330,16 +318,16 @@ class GitStore(BlobStore):
         except GitError as error:
             raise BaselineError(f"the baseline cannot be read: {error.what}", where=where, hint=error.hint) from None
 
-    def _all_content(self, files: Sequence[_File]) -> list[bytes | None]:
-        """Return the contents of some files, fetched and read in one go; None for those that did not arrive."""
-        self._prefetch(files)
+    def _all_content(self, keys: Sequence[str]) -> list[bytes | None]:
+        """Return the contents of some records, fetched and read in one go; None for those that did not arrive."""
+        self.fetch(keys)
         try:
-            said = self._cloned().run("cat-file", "--batch", stdin=self._blob_lines(files))
+            said = self._cloned().run("cat-file", "--batch", stdin=self._blob_lines(keys))
         except GitError:
-            return [None] * len(files)  # they are read one by one, and a missing one is reported
+            return [None] * len(keys)  # they are read one by one, and a missing one is reported
         found: list[bytes | None] = []
         at = 0
-        for _ in files:
+        for _ in keys:
             end = said.index(b"\n", at)
             size = said[at:end].rpartition(b" ")[2]
             if not size.isdigit():

@@ -1,24 +1,22 @@
-"""A store that counts only proven records: all reading of baselines goes through it.
+"""The provenance of a store's records: if proofs are looked up, all reading of baselines goes through it.
 
 A `Prover` finds the proofs of a record. As long as nothing of a suite is proven, its records are returned as they are,
-and `Store.trust` says so; from the first proof on, unproven ones are skipped (always, if a proof is required).
+and `Provenance.trust` says so; from the first proof on, unproven ones are skipped (always, if a proof is required).
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
-from contextlib import suppress
-from itertools import islice
-from time import time
-from typing import BinaryIO, Self
+from collections.abc import Callable, Sequence, Set
+from itertools import chain, islice
+from typing import BinaryIO, Protocol
 
 from msgspec.structs import replace
 
-from gate.baselines.base import POOL, Entry, Say, Store, StoreSettings, Trust, silent
+from gate.baselines.base import Entry, RewrittenError, Trust
 from gate.baselines.ledger import Ledger, Line, anchors
 from gate.baselines.proofs import Proofs, joined, proven_part
-from gate.baselines.reference import Reference, reference_to
+from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
 from gate.errors import BaselineError
 from gate.records import Record, parse_record, record_lines
@@ -35,8 +33,12 @@ SEARCHED = 5
 """Number of newest records to look up one by one, in addition to the known proven ones."""
 
 
-class RewrittenError(BaselineError):
-    """A record that differs from the one that was proven for its commit."""
+class Unchecked(Protocol):
+    """A store's ledgers and entries as they are stored, proven or not."""
+
+    def stored_ledger(self, suite_id: str) -> Ledger: ...
+
+    def stored_entries(self, suite_id: str) -> list[Entry]: ...
 
 
 class Prover:
@@ -48,7 +50,7 @@ class Prover:
         self.reasons: dict[str, None] = {}
         """Reasons why the evidence that was found proves nothing, each once."""
 
-    def known(self, store: Store, suite_id: str) -> Proofs:  # noqa: ARG002
+    def known(self, store: Unchecked, suite_id: str) -> Proofs:  # noqa: ARG002
         """Return the proofs of a suite that need no look-up by commit."""
         return Proofs()
 
@@ -69,11 +71,11 @@ def _is_whole(proven: Record | None, record: Record) -> bool:
     return proven is not None and run_ids(proven.header) == run_ids(record.header)
 
 
-class ProvenStore(Store):
-    """Another store without its unproven parts. Writing goes to that store unchanged."""
+class Provenance:
+    """Tells which parts of a store's records are proven, and which problems showed."""
 
-    def __init__(self, inner: Store, provers: Sequence[Prover], *, required: bool = False) -> None:
-        self._inner = inner
+    def __init__(self, store: Unchecked, provers: Sequence[Prover], *, required: bool = False) -> None:
+        self._store = store
         self._provers = provers
         self._required = required
         self._asked: dict[str, Proofs] = {}
@@ -84,33 +86,27 @@ class ProvenStore(Store):
         self._troubles: dict[str, dict[str, str]] = {}
         """By suite: the key of a rewritten or removed record → the problem."""
 
-    @classmethod
-    def open(cls, settings: StoreSettings) -> Self:
-        raise NotImplementedError("it is made of another store")
+    def close(self) -> None:
+        for prover in self._provers:
+            prover.close()
 
     # --- what is proven ---------------------------------------------------------------------------
 
     @property
     def problems(self) -> list[str]:
         """Return the reasons why something could not be looked up."""
-        found: list[str] = []
-        for prover in self._provers:
-            found += prover.problems
-        return found
+        return list(chain.from_iterable(prover.problems for prover in self._provers))
 
     @property
     def reasons(self) -> list[str]:
         """Return the reasons why the evidence that was found proves nothing."""
-        found: list[str] = []
-        for prover in self._provers:
-            found += prover.reasons
-        return found
+        return list(chain.from_iterable(prover.reasons for prover in self._provers))
 
     def proofs(self, suite_id: str) -> Proofs:
         """Return the proofs of a suite known so far."""
         held = self._joined.get(suite_id)
         if held is None or held[0] != len(self._asked):
-            known = [prover.known(self._inner, suite_id) for prover in self._provers]
+            known = [prover.known(self._store, suite_id) for prover in self._provers]
             found = joined([*known, *self._asked.values()])
             held = self._joined[suite_id] = (len(self._asked), found)
         return held[1]
@@ -155,6 +151,7 @@ class ProvenStore(Store):
         return (suite_key(entry.suite_id), entry.key) in keys
 
     def trust(self, suite_id: str, records: Sequence[Record]) -> Trust:
+        """Return the provenance of these records of a suite, and of those that were left out."""
         suite = suite_key(suite_id)
         unproven = dict.fromkeys(commit_key(record.header) for record in records if self._proven(record) is None)
         reason = next(iter([*self.problems, *self.reasons]), "")
@@ -173,9 +170,8 @@ class ProvenStore(Store):
         troubles += [f"baselines could not be proven: {problem}" for problem in self.problems]
         return Trust(tuple(unproven), tuple(passed_over), tuple(troubles), reason, required=self._required)
 
-    def standing(self, entry: Entry) -> str:
-        """Return the provenance of an entry in one or two words."""
-        record = self._inner.read(entry)
+    def standing(self, entry: Entry, record: Record) -> str:
+        """Return the provenance of an entry's stored record in one or two words."""
         found = self._proven(record)
         if found is not None:
             return "proven" if _is_whole(found, record) else "proven in part"
@@ -186,28 +182,27 @@ class ProvenStore(Store):
     # --- reading ----------------------------------------------------------------------------------
 
     def find(
-        self, suite_id: str, commits: Sequence[str], *, exclude: Set[str] = frozenset(), pool: int = POOL
+        self,
+        suite_id: str,
+        commits: Sequence[str],
+        exclude: Set[str],
+        nearest: Callable[[str, Sequence[str], Set[str]], Reference | None],
     ) -> Reference | None:
+        """Return the proven part of the ``nearest`` records, of the first commit whose record counts."""
         left_out = set(exclude)
         while True:
-            found = self._inner.find(suite_id, commits, exclude=left_out, pool=pool)
+            found = nearest(suite_id, commits, left_out)
             if found is None:
                 self._miss(suite_id, commits, left_out)
                 return None
-            nearest = self._proven(found.records[0])
-            if nearest is None:
-                if not self._excludes(suite_id):
-                    return found
-                left_out.add(self._passed_over(suite_id, found.records[0]))
-                continue
-            if found.commit in commits:
-                self._miss(suite_id, commits[: commits.index(found.commit)], left_out)
-            proven = [nearest]
-            for record in found.records[1:]:
-                part = self._proven(record)
-                if part is not None:
-                    proven.append(part)
-            return found.with_records(proven)
+            first = self._proven(found.records[0])
+            if first is not None:
+                if found.commit in commits:
+                    self._miss(suite_id, commits[: commits.index(found.commit)], left_out)
+                return found.with_records([first, *filter(None, map(self._proven, found.records[1:]))])
+            if not self._excludes(suite_id):
+                return found
+            left_out.add(self._passed_over(suite_id, found.records[0]))
 
     def _passed_over(self, suite_id: str, record: Record) -> str:
         key = commit_key(record.header)
@@ -226,61 +221,23 @@ class ProvenStore(Store):
     def _tell(self, suite: str, key: str, why: str) -> None:
         self._told.setdefault(suite, {})[key] = (_named(key), why)
 
-    def latest(self, suite_id: str, *, exclude: Set[str] = frozenset()) -> Reference | None:
+    def entries(self, suite_id: str, stored: list[Entry]) -> list[Entry]:
+        """Return those of a suite's entries that have any proof."""
         if not self._excludes(suite_id):
-            return self._inner.latest(suite_id, exclude=exclude)
-        for entry in self.entries(suite_id):
-            if entry.key in exclude:
-                continue
-            record = self._inner.read(entry)
-            proven = self._proven(record)
-            if proven is not None:
-                return reference_to([proven], source=self.place(entry))
-            self._passed_over(suite_id, record)
-        return None
-
-    def entries(self, suite_id: str | None = None, *, but: Container[str] = ()) -> list[Entry]:
-        """Return the entries of one suite that have any proof; for all suites, every stored entry."""
-        found = self._inner.entries(suite_id, but=but)
-        if suite_id is None or not self._excludes(suite_id):
-            return found
+            return stored
         rewritten = self._troubles.get(suite_key(suite_id), {})
-        return [one for nth, one in enumerate(found) if one.key not in rewritten and self.is_known(one, nth)]
+        return [one for nth, one in enumerate(stored) if one.key not in rewritten and self.is_known(one, nth)]
 
-    def read(self, entry: Entry) -> Record:
-        record = self._inner.read(entry)
-        proven = self._proven(record)
-        if proven is not None or not self._excludes(entry.suite_id):
-            return proven or record
-        self._passed_over(entry.suite_id, record)
-        raise RewrittenError("the stored baseline is not the one that was measured", where=self.place(entry))
+    def read(self, stored: Record, where: str) -> Record:
+        """Return the proven part of a stored record. Raises `RewrittenError` if it does not count."""
+        proven = self._proven(stored)
+        suite_id = stored.header.suite_id
+        if proven is not None or not self._excludes(suite_id):
+            return proven or stored
+        self._passed_over(suite_id, stored)
+        raise RewrittenError("the stored baseline is not the one that was measured", where=where)
 
-    def read_sound(self, entries: Iterable[Entry]) -> Iterator[Record]:
-        for entry in entries:
-            with suppress(RewrittenError):
-                yield self.read(entry)
-
-    def anchor(
-        self,
-        suite_id: str,
-        *,
-        is_near: Callable[[str | None], bool] = lambda _commit: True,
-        suits: Callable[[Record], bool] = lambda _record: True,
-        series: str | None = None,
-        runs: Set[str] = frozenset(),
-        at: float | None = None,
-    ) -> Reference | None:
-        """Return the best proven record that was not rewritten."""
-        at = time() if at is None else at
-        found = None
-        while True:
-            with suppress(RewrittenError):  # a rewritten record is noted, and is no longer among the entries
-                found = super().anchor(suite_id, is_near=is_near, suits=suits, series=series, runs=runs, at=at)
-                break
-        self._miss_anchor(suite_id, found, is_near, series, at)
-        return found
-
-    def _miss_anchor(
+    def miss_anchor(
         self,
         suite_id: str,
         found: Reference | None,
@@ -293,11 +250,11 @@ class ProvenStore(Store):
         Newer records never push out such a record, so somebody removed it.
         """
         suite = suite_key(suite_id)
-        stored = {entry.key for entry in self._inner.entries(suite_id)}
+        stored = {entry.key for entry in self._store.stored_entries(suite_id)}
         proven = {key for known, key in self.proofs(suite_id).digests if known == suite and COMMIT_ID.fullmatch(key)}
         if proven <= stored:
             return
-        ledger = self.ledger(suite_id).at(at)
+        ledger = self.ledger(suite_id, self._store.stored_ledger(suite_id)).at(at)
         times = {line.key: line.at for line in ledger.lines if line.key in proven | stored}
         for candidate in anchors(ledger, times, series=series):
             if found is not None and candidate.key == key_of(found.commit):
@@ -307,31 +264,25 @@ class ProvenStore(Store):
                 self._tell(suite, candidate.key, GONE)
                 return
 
-    def names(self) -> Iterable[tuple[str, str]]:
-        return self._inner.names()
+    def proven_content(self, stored: Stored) -> Stored:
+        """Return the bytes of a record such that opening them gives its proven part, or raises an error."""
 
-    def prefetch(self, entries: Sequence[Entry]) -> None:
-        self._inner.prefetch(entries)
+        def opened() -> BinaryIO:
+            with stored.open() as file:
+                record = parse_record(file.read(), where=stored.where)
+            proven = self._proven(record)
+            if proven is None and self._excludes(record.header.suite_id):
+                raise BaselineError(UNPROVEN, where=stored.where)
+            return io.BytesIO(b"".join(record_lines(proven or record)))
 
-    def contents(self) -> Iterator[Stored]:
-        for stored in self._inner.contents():
+        return replace(stored, open=opened)
 
-            def opened(stored: Stored = stored) -> BinaryIO:
-                with stored.open() as file:
-                    record = parse_record(file.read(), where=stored.where)
-                proven = self._proven(record)
-                if proven is None and self._excludes(record.header.suite_id):
-                    raise BaselineError(UNPROVEN, where=stored.where)
-                return io.BytesIO(b"".join(record_lines(proven or record)))
-
-            yield replace(stored, open=opened)
-
-    def ledger(self, suite_id: str) -> Ledger:
+    def ledger(self, suite_id: str, stored: Ledger) -> Ledger:
         """Return the proven marks, even those of removed records, and all acceptances unless proofs are required: an
         acceptance creates no record, but moves the anchor to a proven one."""
-        stored, suite = self._inner.ledger(suite_id), suite_key(suite_id)
         if not self._excludes(suite_id):
             return stored
+        suite = suite_key(suite_id)
         proven = self._proven_lines(suite_id, stored)
         doubtful = [line for line in stored.acceptances if line not in proven]
         why = NOT_THEIRS if self._required else PERHAPS_THEIRS
@@ -352,26 +303,3 @@ class ProvenStore(Store):
             if COMMIT_ID.fullmatch(commit):
                 self._ask(commit)
         return self.proofs(suite_id).ledgers.get(suite, ())
-
-    def place(self, entry: Entry) -> str:
-        return self._inner.place(entry)
-
-    # --- writing ----------------------------------------------------------------------------------
-
-    def save(
-        self,
-        record: Record,
-        lines: Iterable[Line] = (),
-        *,
-        scope: Set[str] | None = None,
-        say: Say = silent,
-    ) -> str:
-        return self._inner.save(record, lines, scope=scope, say=say)
-
-    def note(self, suite_id: str, lines: Iterable[Line]) -> None:
-        self._inner.note(suite_id, lines)
-
-    def close(self) -> None:
-        for prover in self._provers:
-            prover.close()
-        self._inner.close()

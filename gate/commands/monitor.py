@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     "--versus",
     metavar="STATE",
     type=PATH,
-    help="With --once or --status: decide whether this window is worse than another monitor's state or a record, "
-    "such as a canary than the stable version.",
+    help="With --once or --status: decide whether this window is worse than another monitor's, such as a canary than "
+    "the stable version.",
 )
 @click.option("--json", "json_path", type=PATH, help="Write each report here as JSON.")
 @click.option(
@@ -51,7 +51,8 @@ def monitor(config_path: Path, **given: Any) -> NoReturn:
     or rows of messages; default: `monitor.traces`.
     """
     from gate.config.load import load_config
-    from gate.monitor.service import check_other, set_up, stored_report
+    from gate.monitor.service import set_up, stored_report
+    from gate.monitor.versus import check_other
 
     if given["once"] and given["looking"]:
         raise click.UsageError("give either --once or --status")
@@ -117,7 +118,8 @@ def _finish(
 ) -> NoReturn:
     from gate.errors import ExitCode
     from gate.monitor.report import to_json
-    from gate.monitor.service import code_of, compared_with, exit_code, text_of
+    from gate.monitor.service import exit_code, text_of
+    from gate.monitor.versus import code_of, compared_with
     from gate.security import files
     from gate.security.escape import console
 

@@ -25,6 +25,6 @@ def promote(trace: str, config_path: Path, target: Path | None, state: Path | No
     twice.
     """
     from gate.config.load import load_config
-    from gate.monitor.promotion import promote_trace
+    from gate.monitor.promote import promote_trace
 
     click.echo(promote_trace(load_config(config_path), trace, os.environ, target=target, state=state, why=why))

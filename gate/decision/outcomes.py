@@ -44,17 +44,11 @@ def mark(criterion: Criterion, case: Case) -> float | None:
     return criterion.pass_threshold
 
 
-def _bar(criterion: Criterion, case: Case) -> float | None:
-    """Return `mark`, or 1 for a hard criterion without one."""
-    limit = mark(criterion, case)
-    if criterion.hard and limit is None:
-        return 1.0
-    return limit
-
-
 def holds(criterion: Criterion, case: Case, score: Score | None) -> bool | None:
     """True if a trial meets the criterion or the criterion does not apply; None if it could not be measured."""
-    limit = _bar(criterion, case)
+    limit = mark(criterion, case)
+    if criterion.hard and limit is None:
+        limit = 1.0
     if limit is None:
         return True
     if score is None:
@@ -159,21 +153,6 @@ def trials_by_outcome(
 def as_values(outcomes: Iterable[bool]) -> list[float]:
     """Return 1 for each passing trial and 0 for each other."""
     return [float(outcome) for outcome in outcomes]
-
-
-def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
-    """Return the bars for the scores of an answered trial: name, bar, and True if the bar is a maximum.
-
-    If every named criterion has a value, `passed` is True when all of them keep to their bars.
-    """
-    found = []
-    for criterion in criteria:
-        if not criterion.blocking:
-            continue
-        limit = _bar(criterion, case)
-        if limit is not None:
-            found.append((criterion.name, limit, criterion.direction is Direction.LOWER))
-    return tuple(found)
 
 
 def lacks_a_score(trial: Trial, names: Iterable[str]) -> bool:

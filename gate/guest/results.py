@@ -20,13 +20,6 @@ def told(answer: Any) -> Any:
     return answer
 
 
-def form_of(answer: Any) -> str:
-    """Return the name of the form returned by `told` that needs a special reader; empty for the usual forms."""
-    if is_adk(answer) and not adk_failure(answer):
-        return "adk"
-    return ""
-
-
 def has(value: Any, *names: str) -> bool:
     return not isinstance(value, dict) and all(hasattr(value, name) for name in names)
 
@@ -267,29 +260,8 @@ def is_adk(answer: Any) -> bool:
     return all(has(event, "author", "invocation_id", "content", "is_final_response") for event in answer)
 
 
-def adk_failure(answer: Any) -> str:
-    """Return the error that a run ended with, if the last event with content has one and no text."""
-    last = None
-    for event in answer:
-        if getattr(event, "error_code", None) or getattr(event.content, "parts", None):
-            last = event
-    code, message = getattr(last, "error_code", None), getattr(last, "error_message", None)
-    if not code:
-        return ""
-    for part in getattr(getattr(last, "content", None), "parts", None) or ():
-        if getattr(part, "text", None):
-            return ""
-    if message:
-        return str(code) + ": " + str(message)
-    return str(code)
-
-
 def from_adk(answer: Any) -> Any:
-    failed = adk_failure(answer)
-    events = [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in answer]
-    if failed:
-        return {"error": failed, "events": events}
-    return events
+    return [event.model_dump(mode="json", by_alias=True, exclude_none=True) for event in answer]
 
 
 # --- CrewAI ---------------------------------------------------------------------------------------

@@ -321,7 +321,7 @@ class Worker:
             try:
                 refuse_large(answer, self.limit)
                 if self.results is not None:
-                    reply["form"], answer = self.results.form_of(answer), self.results.told(answer)
+                    answer = self.results.told(answer)
                 reply["answer"] = json.loads(self.encode(answer))
             except (TypeError, ValueError, RecursionError) as error:
                 message = str(error)

@@ -11,7 +11,6 @@ from gate.errors import MeasureError
 from gate.model import Side, Trial
 from gate.records import Record, read_record
 from gate.reports.replayed import asked_text
-from gate.world.attempt import Coupling
 from gate.world.cassette import Library
 from gate.world.compared import difference_of
 from gate.world.options import WorldOptions, store_folder
@@ -68,25 +67,11 @@ def _by_case(record: Record) -> dict[str, list[Trial]]:
 def _difference(before: Trial, now: Trial, library: Library, at: float, volatile: Volatile) -> tuple[str, bool] | None:
     """Return the first difference in the second trial's requests, and True if all were compared; None if unknown."""
     old, new = before.replay, now.replay
-    if old is not None and new is not None and new.source == old.recording and (new.same or new.difference):
+    if old is None or new is None:
+        return None
+    if new.source == old.recording and (new.same or new.difference):
         return new.difference, True
-    one, other = _coupling(before, library), _coupling(now, library)
+    one, other = library.tape(old.recording), library.tape(new.recording)
     if one is None or other is None:
         return None
     return difference_of(one, other, at, volatile)
-
-
-def _coupling(trial: Trial, library: Library) -> Coupling | None:
-    if trial.replay is None:
-        return None
-    name = trial.replay.recording
-    run, _, rest = name.partition(":")
-    if not run:
-        return None
-    cassette = library.cassette(run)
-    if cassette is None:
-        return None
-    tape = cassette.tape(rest.rpartition(":")[2])
-    if tape is None:
-        return None
-    return Coupling(name, tape, cassette)

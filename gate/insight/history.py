@@ -25,7 +25,7 @@ from gate.security import files
 from gate.security.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from gate.baselines.base import Store
+    from gate.baselines.blobs import BlobStore
     from gate.baselines.ledger import Ledger
 
 
@@ -92,12 +92,12 @@ class _Reading:
     def leave_out(self, where: str, why: str) -> None:
         self.unread.append(Unread(where, why))
 
-    def take_all(self, found: Iterable[Stored], store: Store | None) -> None:
+    def take_all(self, found: Iterable[Stored], store: BlobStore | None) -> None:
         """Read records, of which the first gives the criteria unless some were read before."""
         for stored in found:
             self.take(stored, store)
 
-    def take(self, stored: Stored, store: Store | None = None) -> None:
+    def take(self, stored: Stored, store: BlobStore | None = None) -> None:
         """Read one record, or note the reason it cannot be read."""
         try:
             with stored.open() as file:
@@ -123,7 +123,7 @@ class _Reading:
             self._judges.setdefault(header.suite_id, judge)
             self._runs.setdefault(header.suite_id, []).extend(runs)
 
-    def _ledger(self, store: Store | None, header: Header) -> Ledger | None:
+    def _ledger(self, store: BlobStore | None, header: Header) -> Ledger | None:
         """Return the suite's ledger; None if none is readable."""
         if store is not None and header.suite_id not in self._ledgers:
             try:

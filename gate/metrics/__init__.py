@@ -18,7 +18,7 @@ _BUILT_IN = {
     "tool_selection_accuracy": "gate.metrics.tools:ToolSelectionAccuracy",
     "sequence_correctness": "gate.metrics.trajectory:SequenceCorrectness",
     "step_efficiency": "gate.metrics.tools:StepEfficiency",
-    "strategy_consistency": "gate.metrics.consistency:StrategyConsistency",
+    "strategy_consistency": "gate.metrics.outcome:StrategyConsistency",
     "error_recovery_rate": "gate.metrics.tools:ErrorRecoveryRate",
     "forbidden_tools": "gate.metrics.constraints:ForbiddenTools",
     "contains": "gate.metrics.content:Contains",

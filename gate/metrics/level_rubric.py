@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from gate.judges.prompt import Answer
-from gate.metrics.base import NotMeasurableError, Options, TrialOutput
+from gate.metrics.base import Options, TrialOutput
 from gate.metrics.claims import FactualAccuracy, FactualAccuracyOptions
 from gate.metrics.graded import LEVELS
-from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
+from gate.metrics.judged import JudgedOptions, Voted, rationale
 from gate.model import Case, Score
 
 if TYPE_CHECKING:
@@ -184,18 +184,18 @@ Levels and what they are worth: {levels}
 Dimensions:
 {listed}"""
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         """Return the weighted sum over the graded dimensions only, with their weights scaled to sum to 1."""
         given = {one.dimension.strip(): one for one in answer.dimensions}
         graded = {name: one.weight for name, one in self.options.dimensions.items() if one.method == "level"}
         missing = [name for name in graded if name not in given or given[name].level not in self.options.levels]
         if missing:
-            raise NotMeasurableError(f"the judge gave no known level for {', '.join(missing)}")
+            return Score(None, error=f"the judge gave no known level for {', '.join(missing)}")
         values = {name: self.options.value(name, given[name].level) for name in graded}
         value = math.fsum(weight * values[name] for name, weight in graded.items()) / math.fsum(graded.values())
         worst = min(graded, key=lambda name: values[name])
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
-        return VoteMark(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", values)
+        return Score(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", details={"dimensions": values})
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         weights, names = {"level": 0.0, "claims": 0.0}, list[str]()

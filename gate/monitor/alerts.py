@@ -122,6 +122,8 @@ def _teams(alert: Alert) -> Any:
     }
 
 
+EXPORT = "otlp"
+"""The form of a target that receives scores instead of alerts."""
 FORMS: Mapping[str, Callable[[Alert], Any]] = {"webhook": _webhook, "slack": _slack, "teams": _teams}
 """The forms, by their key under ``monitor.alerts``. A new form needs one function and one line here."""
 
@@ -149,58 +151,53 @@ def _plain(text: str) -> str:
 class Alerts:
     """The targets of a monitor."""
 
-    def __init__(
-        self, targets: Sequence[Target], exports: Sequence[Target], *, suite: str, cool_down: float, silence: float
-    ) -> None:
-        self._targets, self._exports, self._suite = targets, exports, suite
-        self._cool_down, self._silence = cool_down, silence
+    def __init__(self, targets: Sequence[Target], *, suite: str, cool_down: float, silence: float) -> None:
+        self._targets, self._suite, self._cool_down, self._silence = targets, suite, cool_down, silence
 
     @property
     def exports(self) -> bool:
         """True if scores are exported."""
-        return bool(self._exports)
+        return any(target.form == EXPORT for target in self._targets)
 
     async def tell(self, state: MonitorState, report: MonitorReport, now: float, client: Client) -> list[str]:
         """Send the status to every target that is due, and export waiting scores; return the problems."""
         known = state.deliveries()
-        work = [self._tell(state, t, known.get(t.name), report, now, client) for t in self._targets]
-        work += [self._export(state, t, known.get(t.name), now, client) for t in self._exports]
-        return [problem for problem in await asyncio.gather(*work) if problem]
+        work = []
+        for target in self._targets:
+            serve = self._export if target.form == EXPORT else self._alert
+            work.append(serve(state, target, known.get(target.name) or Delivery(Status.HEALTHY), report, now, client))
+        problems = []
+        for target, problem in zip(self._targets, await asyncio.gather(*work), strict=True):
+            if problem:
+                problems.append(f"{target.name}: {problem}")
+        return problems
 
-    async def _tell(
-        self,
-        state: MonitorState,
-        target: Target,
-        known: Delivery | None,
-        report: MonitorReport,
-        now: float,
-        client: Client,
+    async def _alert(
+        self, state: MonitorState, target: Target, known: Delivery, report: MonitorReport, now: float, client: Client
     ) -> str:
-        known = known or Delivery(Status.HEALTHY)
+        """Send the status if that is due; return the problem."""
         number, changed = state.last_change() or (0, None)
         lasted = report.finding.blind or (changed is not None and now >= changed + self._silence)
         if not is_due(known, report.status, now, self._cool_down, lasted=lasted):
-            return known.error and f"{target.name}: {known.error}"
+            return known.error
         alert = Alert(f"{self._suite}:{number}", known.told, report.status, self._suite, report)
         problem, wait = await send(client, target, {"Idempotency-Key": alert.id}, FORMS[target.form](alert))
-        if not problem:
-            state.delivered(target.name, Delivery(report.status, now))
-            return ""
-        state.delivered(target.name, failed(known, problem, wait, now))
-        return f"{target.name}: {problem}"
+        after = failed(known, problem, wait, now) if problem else Delivery(report.status, now)
+        state.delivered(target.name, after)
+        return problem
 
     async def _export(
-        self, state: MonitorState, target: Target, known: Delivery | None, now: float, client: Client
+        self, state: MonitorState, target: Target, known: Delivery, _: MonitorReport, now: float, client: Client
     ) -> str:
-        known = known or Delivery(Status.HEALTHY)
+        """Send the scores that wait, if no pause is in force; return the problem."""
         if now < known.next_at:
-            return known.error and f"{target.name}: {known.error}"
+            return known.error
         while waiting := state.to_export(EXPORT_BATCH):
             body = evaluation_events([one for _, one in waiting], self._suite)
             problem, wait = await send(client, target, {}, body)
             if problem:
                 state.delivered(target.name, failed(known, problem, wait, now))
-                return f"{target.name}: {problem}"
+                return problem
             state.exported(waiting[-1][0])
         if known.error:
             state.delivered(target.name, Delivery(Status.HEALTHY, now))

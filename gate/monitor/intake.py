@@ -71,7 +71,7 @@ class Intake:
         self._idle, self._most_bytes = idle, most_bytes
         self._waiting: dict[str, _Waiting] = {}
         self._size = 0
-        self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
+        self._counts: Counter[str] = Counter()
         self._unread: Counter[str] = Counter()
         """For rows."""
         self.problem = ""
@@ -79,8 +79,7 @@ class Intake:
 
     def take_counts(self) -> Counts:
         """Return the counts since the last call."""
-        counts = Counts(lines=self.lines, bad=self.bad, lost=self.lost, cut=self.cut, empty=self.empty, late=self.late)
-        self.lines = self.bad = self.lost = self.cut = self.empty = self.late = 0
+        counts, self._counts = Counts(**self._counts), Counter()
         return counts
 
     @property
@@ -101,7 +100,7 @@ class Intake:
         data = line.data
         if data is not None and not data.strip():
             return []
-        self.lines += not counted
+        self._counts["lines"] += not counted
         try:
             if data is None:
                 raise FormatError("a line that is too long")
@@ -113,8 +112,8 @@ class Intake:
         except (ValueError, RecursionError) as error:
             problem = f"a line that is not JSON: {error}"
         if not counted:
-            self.bad += 1
-            self.lost += max(1, sampled_in(data or b"", self._rate))
+            self._counts["bad"] += 1
+            self._counts["lost"] += max(1, sampled_in(data or b"", self._rate))
         self.problem = shorten(problem, 200)
         return []
 
@@ -182,7 +181,7 @@ class Intake:
                 self._add_to(trace, own, source, line, share, now, counted=counted)
         found: list[WatchedTrace] = []
         while self._size > self._most_bytes and self._waiting:
-            self.cut += 1
+            self._counts["cut"] += 1
             found.extend(self._released([next(iter(self._waiting))]))
         return found
 
@@ -202,12 +201,12 @@ class Intake:
         if waiting is None:
             if self._is_stored(trace):
                 if not counted:
-                    self.late += len(pieces)
+                    self._counts["late"] += len(pieces)
                 return
             waiting = self._waiting[trace] = _Waiting(source, line.start)
         kept = pieces[: MOST_PIECES - len(waiting.pieces)]
         if not counted:
-            self.late += len(pieces) - len(kept)
+            self._counts["late"] += len(pieces) - len(kept)
         if not kept:
             return
         if waiting.source != source:
@@ -224,7 +223,7 @@ class Intake:
             self._size -= waiting.size
             found = self._traces.conversation(trace, waiting.pieces)
             if found is None:
-                self.empty += 1
+                self._counts["empty"] += 1
             else:
                 yield found
 

@@ -27,9 +27,8 @@ class WatchedTrace(Struct, frozen=True):
     """The reason why the agent failed, if the trace has one."""
     at: float | None = None
     """The Unix time at which it ended; None if the trace has no time."""
-    not_captured: frozenset[str] = frozenset()
-    """The parts of the conversation that the trace lacks: ``input``, ``output``, ``calls``. They cannot be measured, so
-    they get no score."""
+    lacks_question: bool = False
+    """True if the user's message of a turn was not captured. `Invocation.unseen` names the lacking parts of answers."""
     unmeasured: str = ""
     """The reason why the trace cannot be scored at all; empty if it is scored."""
 

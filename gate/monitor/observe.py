@@ -16,15 +16,12 @@ from gate.decision.unseen import without_unseen
 from gate.metrics.base import mean
 from gate.metrics.custom.metric import InAgentMetric
 from gate.model import (
-    CALLS,
-    RESPONSE,
     Case,
     Criterion,
     Direction,
     ErrorKind,
     Invocation,
     Part,
-    Scale,
     Score,
     ToolCall,
     Trial,
@@ -47,8 +44,7 @@ MAX_KEPT_BYTES = 200_000
 """Size limit of a conversation that is stored whole."""
 MOST_TURNS = 200
 """Turns of a conversation that are scored; of a longer one the first are scored, and it counts as incomplete."""
-_WITHOUT_TEXT = (Scale.SECONDS, Scale.USD, Scale.COUNT)
-NOT_CAPTURED = "the trace does not hold it: content capture is off"
+NO_QUESTION = "the trace does not hold the user's message: content capture is off"
 
 
 PROBE = WatchedTrace(
@@ -77,6 +73,10 @@ class Scoring(Struct, frozen=True):
     @property
     def criteria(self) -> tuple[Criterion, ...]:
         return tuple(scorer.criterion for scorer in self.scorers)
+
+    @property
+    def blocking(self) -> list[Criterion]:
+        return [criterion for criterion in self.criteria if criterion.blocking]
 
     @property
     def fingerprint(self) -> str:
@@ -153,29 +153,46 @@ class Observer:
         return self._observation(conversation, case, score_recorded(self.scoring.scorers, case, trial))
 
     def _unmeasured(self, conversation: WatchedTrace) -> Observation:
-        at = time() if conversation.at is None else conversation.at
-        return Observation(conversation.trace, at, None, None, why=self._shown(conversation.unmeasured, MAX_WHY_CHARS))
+        why = self._shown(conversation.unmeasured, MAX_WHY_CHARS)
+        return Observation(conversation.trace, _end_of(conversation), None, None, why=why)
 
     def _observation(self, conversation: WatchedTrace, case: Case, trial: Trial) -> Observation:
         criteria = self.scoring.criteria
-        trial = _without_uncaptured(trial, conversation, self.scoring.scorers)
+        if conversation.lacks_question:
+            trial = _without_judged(trial, self.scoring.scorers)
         trial = without_unseen(criteria, [trial], reported=False)[0]
         outcome = passed(trial, case, criteria)
-        values = {n: s.value for n, s in trial.scores.items() if s.value is not None}
-        asked = [turn.user for turn in conversation.invocations if turn.user]
-        said = [turn.text for turn in conversation.invocations if turn.text]
+        values: dict[str, float] = {}
+        applied = []
+        judges = {}
+        for name, score in trial.scores.items():
+            if score.value is not None:
+                values[name] = score.value
+            if score.value is not None or score.error:
+                applied.append(name)
+            if score.judges:
+                judges[name] = score.judges
+        query = output = why = ""
+        for turn in conversation.invocations:
+            query = query or turn.user
+            output = turn.text or output
+        kept = b""
+        if not outcome:
+            why = self._shown(_why(trial, case, criteria), MAX_WHY_CHARS)
+        if outcome is False:
+            kept = self._kept(trial)
         return Observation(
             trace=conversation.trace,
-            at=time() if conversation.at is None else conversation.at,
+            at=_end_of(conversation),
             passed=outcome,
             average=_average(criteria, values),
             scores=values,
-            why="" if outcome else self._shown(_why(trial, case, criteria), MAX_WHY_CHARS),
-            query=self._shown(asked[0] if asked else "", MAX_PREVIEW_CHARS),
-            output=self._shown(said[-1] if said else "", MAX_PREVIEW_CHARS),
-            applied=tuple(n for n, score in trial.scores.items() if score.value is not None or score.error),
-            kept=self._kept(trial) if outcome is False else b"",
-            judges={name: score.judges for name, score in trial.scores.items() if score.judges},
+            why=why,
+            query=self._shown(query, MAX_PREVIEW_CHARS),
+            output=self._shown(output, MAX_PREVIEW_CHARS),
+            applied=tuple(applied),
+            kept=kept,
+            judges=judges,
         )
 
     def _shown(self, text: str, most: int) -> str:
@@ -188,61 +205,33 @@ class Observer:
         return kept if len(kept) <= MAX_KEPT_BYTES else b""
 
 
+def _end_of(conversation: WatchedTrace) -> float:
+    """Return the time of a trace; now, if it has none."""
+    return time() if conversation.at is None else conversation.at
+
+
 def _trial(conversation: WatchedTrace) -> tuple[Case, Trial]:
-    asked: list[Turn] = []
-    answered: list[Invocation] = []
-    durations: list[float] = []
-    for turn in conversation.invocations[:MOST_TURNS]:
-        asked.append(Turn(turn.user))
-        answered.append(_as_captured(turn, conversation.not_captured))
-        if turn.duration is not None:
-            durations.append(turn.duration)
+    turns = tuple(conversation.invocations[:MOST_TURNS])
+    durations = [turn.duration for turn in turns if turn.duration is not None]
     error = None
     if conversation.error is not None:
         error = TrialError(ErrorKind.CRASH, conversation.error)
     duration = sum(durations) if durations else None
-    case = Case(conversation.trace, tuple(asked))
-    return case, Trial(case.id, 1, invocations=tuple(answered), error=error, duration=duration)
+    case = Case(conversation.trace, tuple([Turn(turn.user) for turn in turns]))
+    return case, Trial(case.id, 1, invocations=turns, error=error, duration=duration)
 
 
-def _as_captured(turn: Invocation, missing: frozenset[str]) -> Invocation:
-    """Return the turn with uncaptured text or calls marked as unseen, if that makes it look silent."""
-    if not missing or not turn.is_silent:
-        return turn
-    unseen = turn.unseen
-    if "output" in missing:
-        unseen = (*unseen, RESPONSE)
-    if "calls" in missing:
-        unseen = (*unseen, CALLS)
-    return replace(turn, unseen=unseen)
-
-
-def _without_uncaptured(trial: Trial, conversation: WatchedTrace, scorers: Sequence[Scorer]) -> Trial:
-    """Return the trial with scores of uncaptured parts as not measured: missing text is not a silent agent."""
-    missing = conversation.not_captured
-    if not missing:
-        return trial
+def _without_judged(trial: Trial, scorers: Sequence[Scorer]) -> Trial:
+    """Return the trial with judged scores as not measured, except that something forbidden was seen."""
     scores = dict(trial.scores)
     for scorer in scorers:
         name = scorer.criterion.name
-        if name in scores and _needs(scorer, missing) and not _was_done(scorer, trial):
-            scores[name] = Score(None, error=NOT_CAPTURED)
+        score = scores.get(name)
+        if score is None or not scorer.needs_judge:
+            continue
+        if not scorer.metric.absence or score.value is None or score.value >= 1.0:
+            scores[name] = Score(None, error=NO_QUESTION)
     return replace(trial, scores=scores)
-
-
-def _was_done(scorer: Scorer, trial: Trial) -> bool:
-    """True if something forbidden was seen: that counts even if other parts were not captured."""
-    value = trial.scores[scorer.criterion.name].value
-    return scorer.metric.absence and value is not None and value < 1.0
-
-
-def _needs(scorer: Scorer, missing: frozenset[str]) -> bool:
-    """True if a criterion reads a part that is missing."""
-    if scorer.needs_calls and "calls" in missing:
-        return True
-    if scorer.needs_judge and "input" in missing:
-        return True
-    return "output" in missing and not scorer.needs_calls and scorer.criterion.scale not in _WITHOUT_TEXT
 
 
 def _average(criteria: Sequence[Criterion], values: dict[str, float]) -> float | None:
@@ -261,11 +250,10 @@ def _why(trial: Trial, case: Case, criteria: Sequence[Criterion]) -> str:
     """Return the first blocking criterion that failed or was not measured, with its reason."""
     if trial.error is not None:
         return f"the agent failed: {trial.error.message}"
-    blocking = [criterion for criterion in criteria if criterion.blocking]
     for wanted in (False, None):
-        for criterion in blocking:
+        for criterion in criteria:
             score: Any = trial.scores.get(criterion.name)
-            if holds(criterion, case, score) is wanted:
+            if criterion.blocking and holds(criterion, case, score) is wanted:
                 said = "" if score is None else score.error or score.reason
                 return f"{criterion.name}: {said or 'not measured'}"
     return "no criterion applies"

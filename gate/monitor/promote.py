@@ -6,25 +6,39 @@ write that, and shows what the agent did instead.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
-from gate.errors import ConfigError
-from gate.formats.documents import parse_document
+from gate.config.load import Config
+from gate.config.resolve import read_suites
+from gate.errors import ConfigError, MeasureError
+from gate.formats.documents import parse_document, read_text
 from gate.model import Case, Invocation, ToolCall
 from gate.monitor.model import Observation
 from gate.monitor.report import utc_time
+from gate.monitor.service import redactor_of_production, state_path_of
+from gate.monitor.store import MonitorState, read_state
+from gate.reports.formatting import count
 from gate.reports.trajectory_diff import call_text
+from gate.security import files
 from gate.security.escape import console
 from gate.security.limits import cut
-from gate.security.redact import MARK, PERSONAL_MARK
+from gate.security.redact import MARK, PERSONAL_MARK, Redactor
 from gate.system.serialize import unpack_invocations
 
+FILE = "production.yaml"
+MOST_NAMED = 5
 MOST_CALLS = 10
 MAX_COMMENT_CHARS = 300
 MAX_SLUG_CHARS = 40
@@ -44,6 +58,103 @@ class Promoted(Struct, frozen=True):
     """The content of the text."""
     masked: int = 0
     """Number of masked values that somebody has to replace."""
+
+
+def promote_trace(
+    config: Config,
+    trace: str,
+    environment: Mapping[str, str],
+    *,
+    target: Path | None,
+    state: Path | None,
+    why: str | None,
+) -> str:
+    """Return a message about what was done.
+
+    Raises:
+        ConfigError: there is no such trace, or the file does not allow another case.
+    """
+    with read_state(state or state_path_of(config)) as opened:
+        found = _named(_find(opened, trace), redactor_of_production(environment))
+    if why is not None:
+        found = replace(found, why=redactor_of_production(environment).redact(" ".join(why.split())))
+    place = target or config.root / config.file.suite[0]
+    if target is None and place.is_dir():
+        place /= FILE
+    _check_target(config, place)
+    with _alone(place.parent):
+        cases: list[Case] = []
+        for suite in read_suites(config):
+            cases += suite.cases
+        before = promoted_before(found, cases)
+        if before is not None:
+            return (
+                f"{console(found.trace)} is a case already: {console(before.id)} ({before.location}); nothing written"
+            )
+        case = case_of(found, [case.id for case in cases])
+        text = read_text(place, str(place)) if place.exists() else ""
+        changed = added(text, case, str(place))
+        try:
+            files.write_text(place, changed)
+        except OSError as error:
+            raise MeasureError(f"cannot be written: {error.strerror or error}", where=str(place)) from error
+    shown = os.path.relpath(place) if place.resolve().is_relative_to(Path.cwd()) else place
+    lines = [f"added case {case.id} to {shown}"]
+    if case.masked:
+        was, its = "were", "their"
+        if case.masked == 1:
+            was, its = "was", "its"
+        lines.append(f"{count(case.masked, 'value')} in it {was} masked: put something made up in {its} place")
+    lines.append(f"say what should have happened, then try it: gate run --case {case.id} --trials 3")
+    return "\n".join(lines)
+
+
+def _named(found: Observation, redactor: Redactor) -> Observation:
+    """Return the trace under an id that is safe in a repository: an id may be an address or hold a token."""
+    if redactor.redact(found.trace) == found.trace:
+        return found
+    return replace(found, trace=sha256(found.trace.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+
+
+def _find(state: MonitorState, trace: str) -> Observation:
+    found = state.trace(trace)
+    if found is not None:
+        return found
+    near = state.like(trace, MOST_NAMED) if trace else []
+    if len(near) == 1:
+        only = state.trace(near[0])
+        assert only is not None
+        return only
+    if near:
+        raise ConfigError(f"several traces begin with {trace!r}", hint=f"among them {', '.join(near)}")
+    hint = "`gate monitor --status` lists the newest that did not pass"
+    raise ConfigError(f"no trace {trace!r} was scored", where=str(state.path), hint=hint)
+
+
+def _check_target(config: Config, path: Path) -> None:
+    """Raise `ConfigError` if the suite does not read the file: a case in it would protect nothing."""
+    if path.suffix not in (".yaml", ".yml"):
+        raise ConfigError("cases are added to YAML files", where=str(path), hint="name one with --to")
+    absolute = path.resolve()
+    sources = [(config.root / source).resolve() for source in config.file.suite]
+    if not any(absolute.is_relative_to(source) for source in sources):
+        hint = f"name one below {', '.join(config.file.suite)}"
+        raise ConfigError("the suite does not read this file", where=str(path), hint=hint)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep two processes from adding cases to a folder at the same time."""
+    files.make_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# --- the case -------------------------------------------------------------------------------------
 
 
 def case_of(found: Observation, known: Iterable[str]) -> Promoted:
@@ -82,7 +193,8 @@ def promoted_before(found: Observation, cases: Iterable[Case]) -> Case | None:
     if found.kept:
         asked = [turn.user for turn in unpack_invocations(found.kept)]
     for case in cases:
-        if case.metadata.get("trace") == found.trace or [turn.user for turn in case.turns] == asked:
+        questions = [turn.user for turn in case.turns]
+        if case.metadata.get("trace") == found.trace or questions == asked:
             return case
     return None
 

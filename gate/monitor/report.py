@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.json import encode, format
+from msgspec.structs import asdict
 
 from gate.config.production import MonitorSection
 from gate.decision.estimates import estimate
@@ -29,22 +30,20 @@ SILENT_AFTER = 20
 
 
 class Expected(Struct, frozen=True):
-    """The figures that CI measured with the same criteria."""
+    """The figures that CI measured with the same criteria. Its conversations are different, so compare with care."""
 
-    criteria: Mapping[str, Estimate]
-    """By criterion; only criteria that are scored the same way."""
+    criteria: Mapping[str, Estimate] = {}
+    """By criterion, the mean of the trials that CI stored; only criteria that are scored the same way."""
     pass_rate: Estimate | None = None
     note: str = ""
 
 
 class CriterionAverage(Struct, frozen=True):
-    """A criterion's scores in the window, and in CI."""
+    """A criterion's scores in the window."""
 
     name: str
     window: Estimate | None
     """None if it was never measured here."""
-    baseline: Estimate | None = None
-    """The mean of the trials that CI stored; None if there are none, or they were scored differently."""
     note: str = ""
     scale: Scale = Scale.UNIT
 
@@ -55,22 +54,56 @@ class MonitorReport(Struct, frozen=True):
     finding: WindowFinding
     samples: tuple[Observation, ...]
     """All traces of the window, the oldest first."""
-    average_score: Estimate | None
-    """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
-    criteria: tuple[CriterionAverage, ...]
-    skipped: Mapping[str, str]
-    """Name of a skipped criterion → the reason."""
+    scoring: Scoring
     counts: Counts
     at: float
     """Unix time."""
     sample_rate: float
-    notes: tuple[str, ...] = ()
-    baseline_pass_rate: Estimate | None = None
-    """The pass rate of the trials that CI stored. Their conversations are different, so compare with care."""
+    expected: Expected = Expected()
+    more_notes: tuple[str, ...] = ()
+    """Notes on the reading and on deliveries."""
 
     @property
     def status(self) -> Status:
         return self.finding.status
+
+    @property
+    def average_score(self) -> Estimate | None:
+        """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
+        return average([one.average for one in self.samples if one.average is not None])
+
+    @property
+    def criteria(self) -> list[CriterionAverage]:
+        """The average of each criterion."""
+        values: dict[str, list[float]] = {}
+        applied: set[str] = set()
+        answered = 0
+        for one in self.samples:
+            applied.update(one.applied)
+            if one.applied or (one.passed is not False and not one.has_no_agent):
+                answered += 1
+            for name, value in one.scores.items():
+                values.setdefault(name, []).append(value)
+        found = []
+        for c in self.scoring.criteria:
+            note = ""
+            if answered >= SILENT_AFTER and c.name not in applied:
+                note = "it applied to none of these traces: it needs a reference"
+            found.append(CriterionAverage(c.name, average(values.get(c.name, ()), c.scale), note, c.scale))
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for people."""
+        notes = []
+        for one in reversed(self.samples):
+            if one.passed is None and one.why:
+                notes.append(f"the newest trace that could not be measured: {one.why}")
+                break
+        notes += self.more_notes
+        if self.expected.note:
+            notes.append(self.expected.note)
+        return notes
 
     @property
     def failures(self) -> list[Observation]:
@@ -99,67 +132,6 @@ def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Estimate | No
     return estimate(values, values, scale)
 
 
-def make_report(
-    finding: WindowFinding,
-    window: Sequence[Observation],
-    scoring: Scoring,
-    counts: Counts,
-    *,
-    at: float,
-    sample_rate: float,
-    expected: Expected | None = None,
-    notes: Sequence[str] = (),
-) -> MonitorReport:
-    """Return the report on a window, the oldest trace first. ``expected``: the figures of CI."""
-    overall = [one.average for one in window if one.average is not None]
-    told = [*_why_unmeasured(window), *notes]
-    if expected is not None and expected.note:
-        told.append(expected.note)
-    return MonitorReport(
-        finding,
-        tuple(window),
-        average(overall),
-        _averages(window, scoring, expected),
-        scoring.skipped,
-        counts,
-        at,
-        sample_rate,
-        tuple(told),
-        None if expected is None else expected.pass_rate,
-    )
-
-
-def _averages(
-    window: Sequence[Observation], scoring: Scoring, expected: Expected | None
-) -> tuple[CriterionAverage, ...]:
-    """Return the average of each criterion in production and in CI."""
-    values: dict[str, list[float]] = {}
-    applied: set[str] = set()
-    answered = 0
-    for one in window:
-        applied.update(one.applied)
-        if one.applied or (one.passed is not False and not one.has_no_agent):
-            answered += 1
-        for name, value in one.scores.items():
-            values.setdefault(name, []).append(value)
-    in_ci = {} if expected is None else expected.criteria
-    found = []
-    for c in scoring.criteria:
-        note = ""
-        if answered >= SILENT_AFTER and c.name not in applied:
-            note = "it applied to none of these traces: it needs a reference"
-        in_window = average(values.get(c.name, ()), c.scale)
-        found.append(CriterionAverage(c.name, in_window, in_ci.get(c.name), note, c.scale))
-    return tuple(found)
-
-
-def _why_unmeasured(window: Sequence[Observation]) -> list[str]:
-    for one in reversed(window):
-        if one.passed is None and one.why:
-            return [f"the newest trace that could not be measured: {one.why}"]
-    return []
-
-
 # --- JSON -----------------------------------------------------------------------------------------
 
 
@@ -174,7 +146,7 @@ def to_json(report: MonitorReport) -> str:
         newest = utc_time(report.newest)
     criteria = []
     for row in report.criteria:
-        means = {"window": _mean_json(row.window), "baseline": _mean_json(row.baseline)}
+        means = {"window": _mean_json(row.window), "baseline": _mean_json(report.expected.criteria.get(row.name))}
         criteria.append({"name": row.name, **means, "note": row.note, "scale": row.scale})
     failures = []
     for one in report.failures:
@@ -194,12 +166,12 @@ def to_json(report: MonitorReport) -> str:
         "unmeasured": finding.unmeasured,
         "average_score": _mean_json(report.average_score),
         "criteria": criteria,
-        "skipped": [{"name": name, "why": why} for name, why in report.skipped.items()],
+        "skipped": [{"name": name, "why": why} for name, why in report.scoring.skipped.items()],
         "failures": failures,
         "counts": report.counts,
         "notes": report.notes,
         "evidence": evidence,
-        "baseline_pass_rate": _mean_json(report.baseline_pass_rate),
+        "baseline_pass_rate": _mean_json(report.expected.pass_rate),
         "version": FORMAT,
         "blind": finding.blind,
         "newest": newest,
@@ -217,13 +189,7 @@ def _mean_json(found: Estimate | None) -> dict[str, Any] | None:
 
 
 def _share_json(share: PassShare) -> dict[str, Any]:
-    return {
-        "rate": share.rate,
-        "passed": share.passed,
-        "measured": share.measured,
-        "low": share.low,
-        "high": share.high,
-    }
+    return {"rate": share.rate, **asdict(share)}
 
 
 def utc_time(at: float, separator: str = "T") -> str:
@@ -265,13 +231,14 @@ def to_text(report: MonitorReport, section: MonitorSection, width: int | None = 
         f"{report.sample_rate:g}; window of {section.window}, at least {section.min_samples}",
         f"  read {count(counts.lines, 'line')}, scored {count(counts.sampled, 'trace')}{_troubles(report)}",
     ]
-    if report.baseline_pass_rate is not None:
-        lines.append(f"  pass rate in CI {_shown(report.baseline_pass_rate, Scale.BINARY)}")
+    if report.expected.pass_rate is not None:
+        lines.append(f"  pass rate in CI {_shown(report.expected.pass_rate, Scale.BINARY)}")
     lines = [_harmless(line) for line in lines]
-    if report.criteria:
-        lines += ["", *_table(report.criteria, width), ""]
-    more = [f"{name}: skipped, {why}" for name, why in report.skipped.items()]
-    more += [f"{row.name}: {row.note}" for row in report.criteria if row.note]
+    rows = report.criteria
+    if rows:
+        lines += ["", *_table(rows, report.expected.criteria, width), ""]
+    more = [f"{name}: skipped, {why}" for name, why in report.scoring.skipped.items()]
+    more += [f"{row.name}: {row.note}" for row in rows if row.note]
     if report.failures:
         more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
         for one in report.failures:
@@ -305,16 +272,15 @@ def _troubles(report: MonitorReport) -> str:
     return "".join(f", {count(number, one, many)}" for number, one, many in found if number)
 
 
-def _table(rows: Sequence[CriterionAverage], width: int | None) -> list[str]:
-    compared = any(row.baseline for row in rows)
+def _table(rows: Sequence[CriterionAverage], in_ci: Mapping[str, Estimate], width: int | None) -> list[str]:
     cells: list[tuple[str, ...]] = [("criterion", "production", "CI", "difference")]
     for row in rows:
-        window, baseline = row.window, row.baseline
+        window, baseline = row.window, in_ci.get(row.name)
         difference = "–"
         if window is not None and baseline is not None:
             difference = _difference(window.value - baseline.value, row.scale)
         cells.append((row.name, _shown(window, row.scale), _shown(baseline, row.scale), difference))
-    if not compared:
+    if not in_ci:
         cells = [row[:2] for row in cells]
     return table(cells, width).splitlines()
 

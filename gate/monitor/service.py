@@ -5,35 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import Any
 
-from msgspec.structs import replace
-
-from gate.baselines.base import outage_in, shard_of
 from gate.config.load import Config
 from gate.config.production import MonitorSection
 from gate.config.resolve import Plan, make_plans
-from gate.config.schema import PASS_RATE_MARGIN
 from gate.decision.outcomes import measured_values, passed
-from gate.decision.own_models import OwnModels, judges_of, moved
-from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError, nearest
-from gate.model import Case, Criterion, Verdict
-from gate.monitor.alerts import Alerts, Target, target_of
-from gate.monitor.model import Observation
+from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, nearest
+from gate.model import Case, Criterion
+from gate.monitor.alerts import EXPORT, FORMS, Alerts, Target, target_of
 from gate.monitor.observe import Scoring, scoring_for
 from gate.monitor.receive import SUFFIX, Inbox
-from gate.monitor.report import STALE_SECONDS, Expected, MonitorReport, average, headline, to_text, utc_time
-from gate.monitor.store import MonitorState, is_state, open_state, read_state
-from gate.monitor.versus import Arm, compare_arms, of_cases, of_traces
+from gate.monitor.report import Expected, MonitorReport, average, headline, to_text
+from gate.monitor.store import MonitorState, open_state, read_state
 from gate.monitor.watch import Say, Setup, Watch, report_of
 from gate.monitor.window import Status
 from gate.pipeline.budget import judge_of
 from gate.pipeline.store import store_of
-from gate.pipeline.terms import own_terms
-from gate.pipeline.verdict import judge_record
 from gate.records import Record, read_record
-from gate.reports.formatting import count
 from gate.security.environment import may_be_secret
 from gate.security.redact import Redactor
 from gate.suites.messages import FieldPaths
@@ -60,7 +50,7 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     section = config.file.monitor
     plan = _plan_of(config, environment)
     scoring = scoring_for(plan.scorers)
-    if not any(criterion.blocking for criterion in scoring.criteria):
+    if not scoring.blocking:
         why = "; ".join(f"{name}: {why}" for name, why in scoring.skipped.items())
         what = f"no blocking criterion can judge a conversation without expectations ({why})"
         raise ConfigError(what, where=str(config.path), hint="add one that needs none, such as a judged metric")
@@ -69,21 +59,18 @@ def set_up(config: Config, environment: Mapping[str, str], given: Mapping[str, A
     places = _places(config, inbox, given["traces"])
     expected = expected_of(config, plan, scoring, given["against"], environment)
     targets: list[Target] = []
-    exports: list[Target] = []
     if not looking:
         _check_places(places, config)
-        targets = _targets(config, environment)
-        if section.otlp:
-            exports.append(target_of("otlp", section.otlp, "", environment))
+        targets = _targets(section, environment)
     secrets: list[str] = []
-    for target in (*targets, *exports):
+    for target in targets:
         secrets += [target.url, target.token]
     return Setup(
         config,
         plan,
         scoring,
         redactor_of_production(environment, *secrets),
-        Alerts(targets, exports, suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence),
+        Alerts(targets, suite=plan.suite.id, cool_down=section.cool_down, silence=section.silence),
         state_path,
         places,
         config.file.fields or FieldPaths(),
@@ -135,12 +122,13 @@ def _check_places(places: Sequence[Path], config: Config) -> None:
             raise ConfigError(f"no such file or folder: {place}", where="monitor.traces")
 
 
-def _targets(config: Config, environment: Mapping[str, str]) -> list[Target]:
-    alerts = config.file.monitor.alerts
+def _targets(section: MonitorSection, environment: Mapping[str, str]) -> list[Target]:
     found = []
-    for form in type(alerts).model_fields:
-        for address in getattr(alerts, form):
+    for form in FORMS:
+        for address in getattr(section.alerts, form):
             found.append(target_of(form, address.url, address.token or "", environment))
+    if section.otlp:
+        found.append(target_of(EXPORT, section.otlp, "", environment))
     return found
 
 
@@ -149,10 +137,10 @@ def _targets(config: Config, environment: Mapping[str, str]) -> list[Target]:
 
 def expected_of(
     config: Config, plan: Plan, scoring: Scoring, against: str | None, environment: Mapping[str, str]
-) -> Expected | None:
+) -> Expected:
     """Return CI's figures for the same criteria, from the newest stored baseline or from a record's file."""
     if against is None or against == "none":
-        return None
+        return Expected()
     if against != "baseline":
         return _expected(read_record(Path(against)), plan, scoring, against)
     store = store_of(config, environment)
@@ -167,32 +155,22 @@ def expected_of(
 
 def _expected(record: Record, plan: Plan, scoring: Scoring, source: str) -> Expected:
     trials = [trial for trial in record.trials if trial.is_of_epoch and trial.measured]
-    changed = _scored_differently(record, scoring.criteria)
+    stored = record.header.measures
+    same = [criterion for criterion in scoring.criteria if stored.get(criterion.name) == criterion.fingerprint]
     found = {}
-    for criterion in scoring.criteria:
+    for criterion in same:
         mean = average(measured_values(trials, criterion), criterion.scale)
-        if mean is not None and criterion not in changed:
+        if mean is not None:
             found[criterion.name] = mean
-    blocking = _blocking(scoring)
     pass_rate = None
-    if not any(criterion in changed for criterion in blocking):
-        pass_rate = average([outcome for _, outcome in _outcomes(record, plan, blocking)])
+    if all(criterion in same for criterion in scoring.blocking):
+        pass_rate = average(_outcomes(record, plan, scoring.blocking))
     note = f"CI's averages are of {len(trials)} trials in {source}: other conversations, so compare with care"
     return Expected(found, pass_rate, note)
 
 
-def _blocking(scoring: Scoring) -> list[Criterion]:
-    return [criterion for criterion in scoring.criteria if criterion.blocking]
-
-
-def _scored_differently(record: Record, criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Return the criteria that the record lacks, or that scored otherwise there."""
-    stored = record.header.measures
-    return [criterion for criterion in criteria if stored.get(criterion.name) != criterion.fingerprint]
-
-
-def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[tuple[str, float]]:
-    """Return the case and the outcome of each stored trial that can be judged by the criteria of production.
+def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list[float]:
+    """Return the outcome of each stored trial that can be judged by the criteria of production.
 
     These have no thresholds for single cases.
     """
@@ -202,119 +180,8 @@ def _outcomes(record: Record, plan: Plan, criteria: Sequence[Criterion]) -> list
             continue
         outcome = passed(trial, Case(trial.case_id, ()), criteria)
         if outcome is not None:
-            found.append((trial.case_id, float(outcome)))
+            found.append(float(outcome))
     return found
-
-
-# --- against another window, or a release ----------------------------------------------------------
-
-
-def check_other(setup: Setup, other: Path) -> None:
-    """Raise `ConfigError` if the window would be compared with the monitor's own state."""
-    if other.resolve() == setup.state_path.resolve():
-        raise ConfigError("it is this monitor's own state", where=str(other), hint="give the other version's state")
-
-
-def compared_with(setup: Setup, other: Path) -> tuple[Verdict, str]:
-    """Return the verdict on this window beside another monitor's state or a record, and a line about it.
-
-    If the other is missing, damaged or neither of these, the verdict is `NOT_MEASURED`, and the status of this window
-    still counts.
-    """
-    try:
-        return _compared(setup, other)
-    except GateError as error:
-        return Verdict.NOT_MEASURED, f"not measured: {error}"
-
-
-def _compared(setup: Setup, other: Path) -> tuple[Verdict, str]:
-    config, criteria, most_lost = setup.config, setup.scoring.fingerprint, setup.max_unmeasured
-    here = _window_in(setup, setup.state_path, criteria)
-    judges = _judges_of(here)
-    shared = 0
-    if is_state(other):
-        there = _window_in(setup, other, criteria)
-        shared = len({one.trace for one in here} & {one.trace for one in there})
-        against = of_traces(other.stem, [one.passed for one in there], most_lost, shared)
-        against = _unless_judged_otherwise(against, setup, judges, _judges_of(there))
-        note = _age(other.stem, max((one.at for one in there), default=None))
-    else:
-        record = read_record(other)
-        against = _record_arm(record, setup, other.name)
-        against = _unless_judged_otherwise(against, setup, judges, judges_of(record.trials))
-        note = _age(other.name, record.header.created) + _own_verdict(record, other.name)
-    own = of_traces("this window", [one.passed for one in here], most_lost, shared)
-    gate = config.file.gate
-    margin = gate.pass_rate_margin
-    if margin is None:
-        margin = PASS_RATE_MARGIN
-    least = config.file.monitor.min_samples
-    verdict, text = compare_arms(own, against, alpha=gate.alpha, margin=margin, least=least)
-    return verdict, f"{text}{note}"
-
-
-def _window_in(setup: Setup, path: Path, criteria: str) -> list[Observation]:
-    with read_state(path) as state:
-        return state.window(setup.section.window, criteria)
-
-
-def _judges_of(window: Sequence[Observation]) -> OwnModels:
-    """Return the judges of the traces in a window."""
-    found: dict[str, set[tuple[str, str]]] = {}
-    for one in window:
-        for criterion, judges in one.judges.items():
-            found.setdefault(criterion, set()).update(judges)
-    return found
-
-
-def _unless_judged_otherwise(arm: Arm, setup: Setup, here: OwnModels, there: OwnModels) -> Arm:
-    """Return the other side, as not comparable if its judge is another model than this window's."""
-    for criterion in _blocking(setup.scoring):
-        asked = moved(here.get(criterion.name, ()), there.get(criterion.name, ()))
-        if asked and not arm.problem:
-            what = f"for {criterion.name}, another model answered as the judge {asked[0]}"
-            return replace(arm, problem=f"{what}: score one side again")
-    return arm
-
-
-def _age(name: str, at: float | None) -> str:
-    """Return a note on the other side if its newest measurement is old: what moved since is not the version alone."""
-    if at is None or time() - at <= STALE_SECONDS:
-        return ""
-    return f"; {name} is from {utc_time(at, ' ')} UTC"
-
-
-def _record_arm(record: Record, setup: Setup, name: str) -> Arm:
-    """Return the cases of a record, each with the share of its trials that hold the criteria of production."""
-    problem = _not_comparable(record, setup)
-    if problem:
-        return Arm(name, (), "case", problem=problem)
-    return of_cases(name, _outcomes(record, setup.plan, _blocking(setup.scoring)))
-
-
-def _not_comparable(record: Record, setup: Setup) -> str:
-    """Return the reason why a record cannot be compared with the window; empty if it can."""
-    problem = shard_of(record) or outage_in(record)
-    if problem:
-        return f"not a baseline: {problem}"
-    if record.header.suite_id != setup.plan.suite.id:
-        return f"it is of another suite, {record.header.suite_id!r}, and not of {setup.plan.suite.id!r}"
-    own = {case.id: case.fingerprint for case in setup.plan.planned}
-    others = [case.id for case in record.header.plan if own.get(case.id) != case.fingerprint]
-    if others:
-        verb = "is" if len(others) == 1 else "are"
-        was = f"{count(len(others), 'case')} of its {len(record.header.plan)} {verb}"
-        return f"{was} not as in the suite here, such as {others[0]!r}: measure the release again"
-    changed = _scored_differently(record, _blocking(setup.scoring))
-    if changed:
-        return f"it was measured by another {changed[0].name}"
-    return ""
-
-
-def _own_verdict(record: Record, name: str) -> str:
-    """Return a note for the comparison if the record did not pass by its own rules; else empty."""
-    verdict = judge_record(record, (), own_terms(record)).verdict
-    return "" if verdict is Verdict.PASS else f"; {name} itself is {verdict.value}"
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -369,21 +236,13 @@ def exit_code(
     versus: ExitCode = ExitCode.PASS,
 ) -> ExitCode:
     """Return the exit code of a report; ``lost``: the reason why new traces could not be measured; ``versus``: the exit
-    code of the comparison with another window or a record."""
-    return min(versus, _of_status(report, fail_on, problems, lost), key=EXIT_PRECEDENCE.index)
-
-
-def code_of(verdict: Verdict, config: Config) -> ExitCode:
-    """Return the exit code of a comparison, as for a run with this verdict."""
-    if verdict is Verdict.INCONCLUSIVE:
-        return ExitCode.FAILED if config.file.gate.on_inconclusive == "block" else ExitCode.PASS
-    return {Verdict.PASS: ExitCode.PASS, Verdict.REGRESSED: ExitCode.FAILED}.get(verdict, ExitCode.NOT_MEASURED)
-
-
-def _of_status(report: MonitorReport, fail_on: str, problems: Sequence[str], lost: str) -> ExitCode:
+    code of the comparison with another window."""
+    found = [versus]
     if fail_on != "never":
         if report.status is Status.CRITICAL or (report.status is Status.WARNING and fail_on == "warning"):
-            return ExitCode.FAILED
+            found.append(ExitCode.FAILED)
         if report.status is Status.INSUFFICIENT_DATA or lost:
-            return ExitCode.NOT_MEASURED
-    return ExitCode.PUBLISH if problems else ExitCode.PASS
+            found.append(ExitCode.NOT_MEASURED)
+    if problems:
+        found.append(ExitCode.PUBLISH)
+    return min(found, key=EXIT_PRECEDENCE.index)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gate.model import CALLS, RESPONSE, Invocation
 from gate.monitor.model import NO_AGENT, WatchedTrace
 from gate.suites.traces import IGNORED
 from gate.traces import Piece, Span, TraceReader, conversation_of, failure_of
@@ -60,23 +59,5 @@ class TelemetryTraces:
         if len(self._services) < MOST_SERVICES:
             self._services |= services
         turns = tuple([turn.invocation for turn in found.turns])
-        return WatchedTrace(
-            trace,
-            turns,
-            found.error,
-            self.last(pieces),
-            _not_captured(turns),
-        )
-
-
-def _not_captured(turns: Sequence[Invocation]) -> frozenset[str]:
-    """Return the parts that a score may need and that not every turn shows."""
-    found = set()
-    for turn in turns:
-        if not turn.user:
-            found.add("input")
-        if RESPONSE in turn.unseen:
-            found.add("output")
-        if CALLS in turn.unseen:
-            found.add("calls")
-    return frozenset(found)
+        lacks_question = not all(turn.user for turn in turns)
+        return WatchedTrace(trace, turns, found.error, self.last(pieces), lacks_question)

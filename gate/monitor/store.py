@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import wraps
 from io import FileIO
 from pathlib import Path
@@ -20,9 +20,9 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from msgspec import MsgspecError, Struct, convert
 from msgspec.json import Encoder, decode
+from msgspec.structs import asdict, astuple
 
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.model import Models
 from gate.monitor.model import Counts, Observation
 from gate.monitor.sources import Position
 from gate.monitor.window import Status
@@ -63,7 +63,10 @@ _ENCODER = Encoder()
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
-_COLUMNS = "trace, min(at, seen), passed, average, scores, applied, why, query, output, kept, judges"
+_COLUMNS = "trace, min(at, seen), passed, average, scores, why, query, output, applied, kept, judges"
+"""Those of an `Observation`, in the order of its fields."""
+_JSON = ("scores", "applied", "judges")
+"""The columns that hold JSON."""
 
 
 def _said_kindly(method: Callable[P, T]) -> Callable[P, T]:
@@ -138,19 +141,19 @@ class MonitorState:
             self._set("counts", self.counts + counts)
             self._db.executemany(
                 "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(p.identity, p.path, p.offset, p.safe, p.read, p.mark, p.changed) for p in positions],
+                map(astuple, positions),
             )
             self._prune(new)
         return new
 
     def _insert(self, one: Observation, now: float, look: int, criteria: str, *, exported: bool) -> int:
-        passed = None if one.passed is None else int(one.passed)
-        scores, applied = _ENCODER.encode(one.scores).decode(), _ENCODER.encode(one.applied).decode()
-        row = (one.trace, one.at, now, passed, one.average, scores, applied, one.why, one.query, one.output)
+        row = {**asdict(one), "kept": one.kept or None}
+        for name in _JSON:
+            row[name] = _ENCODER.encode(row[name]).decode()
+        row |= {"seen": now, "criteria": criteria, "exported": exported, "look": look}
         done = self._db.execute(
-            "INSERT OR IGNORE INTO traces (trace, at, seen, passed, average, scores, applied, why, query, output, "
-            "kept, criteria, exported, look, judges) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, one.kept or None, criteria, int(exported), look, _ENCODER.encode(one.judges).decode()),
+            f"INSERT OR IGNORE INTO traces ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+            tuple(row.values()),
         )
         return done.rowcount
 
@@ -191,7 +194,7 @@ class MonitorState:
     @_said_kindly
     def delivered(self, target: str, delivery: Delivery) -> None:
         """Store the last delivery to a target."""
-        row = (target, delivery.told.value, delivery.at, delivery.attempts, delivery.next_at, delivery.error)
+        row = (target, *astuple(delivery))
         self._db.execute("INSERT OR REPLACE INTO targets VALUES (?, ?, ?, ?, ?, ?)", row)
 
     @_said_kindly
@@ -323,19 +326,20 @@ def _passed(value: Any) -> bool | None:
 
 
 def _observation(row: Sequence[Any]) -> Observation:
-    trace, at, passed, average, scores, applied, why, query, output, kept, judges = row
-    values, names = decode(scores, type=dict[str, float | bool | None]), decode(applied, type=tuple[str, ...])
-    found = {name: float(value) for name, value in values.items() if value is not None}  # null: it was not a number
-    outcome, whole = _passed(passed), kept or b""
-    named = decode(judges, type=dict[str, Models])
-    return _struct(Observation, (trace, at, outcome, average, found, why, query, output, names, whole, named))
+    held = dict(zip(Observation.__struct_fields__, row, strict=True))
+    for name in _JSON:
+        held[name] = decode(held[name])
+    scores = convert(held["scores"], dict[str, float | bool | None])
+    held["scores"] = {name: float(value) for name, value in scores.items() if value is not None}  # null: no number
+    held["passed"], held["kept"] = _passed(held["passed"]), held["kept"] or b""
+    return convert(held, Observation)
 
 
-def is_state(path: Path) -> bool:
-    """True if a file is a database, as a monitor's state is; a record is text."""
+def is_other_file(path: Path) -> bool:
+    """True if a file is there and no database, as a monitor's state is: a record is text."""
     try:
         with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
+            return file.read(16) != b"SQLite format 3\0"
     except OSError:
         return False
 
@@ -346,38 +350,52 @@ def open_state(path: Path) -> MonitorState | None:
     Raises:
         ConfigError: the file is no state of a monitor, is from a newer version, or cannot be opened.
     """
-    with _opening(path):
-        lock = files.open_to_append(path.with_name(path.name + ".lock"))
+    with _opening(path) as opened:
+        lock = opened.enter_context(files.open_to_append(path.with_name(path.name + ".lock")))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return MonitorState(path, _to_write(path), lock)
         except BlockingIOError:
-            lock.close()
             return None
-        except BaseException:
-            lock.close()
-            raise
+        db = opened.enter_context(closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)))
+        _check(db, path, may_be_new=True)
+        _write_ahead(db)
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.executescript(TABLES)
+        db.execute(f"PRAGMA user_version={FORMAT}")
+        opened.pop_all()
+        return MonitorState(path, db, lock)
 
 
 def read_state(path: Path) -> MonitorState:
     """Return the state in a file without its lock and without changing the file. Raises as `open_state`.
 
+    Nothing is created: a path that is only read may be anyone's file.
+
     Raises:
         MeasureError: the file does not exist.
     """
-    with _opening(path):
+    with _opening(path) as opened:
         if not path.is_file():
             raise _nothing_yet(path)
-        return MonitorState(path, _to_read(path), None)
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        db = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        opened.enter_context(closing(db))
+        _check(db, path, may_be_new=False)
+        opened.pop_all()
+        return MonitorState(path, db, None)
 
 
 @contextmanager
-def _opening(path: Path) -> Iterator[None]:
-    """Refuse links in the place of the state's files, and report any error about them in one line."""
+def _opening(path: Path) -> Iterator[ExitStack]:
+    """Refuse links in the place of the state's files, and report any error about them in one line.
+
+    Whatever is left on the stack is closed.
+    """
     try:
         for beside in ("", "-wal", "-shm", ".lock"):
             files.check(path.with_name(path.name + beside))
-        yield
+        with ExitStack() as opened:
+            yield opened
     except (OSError, sqlite3.Error) as error:
         raise _unusable(path, "opened", error) from error
 
@@ -395,31 +413,6 @@ def _unusable(path: Path, what: str, error: Exception) -> GateError:
     hint = f"{mend}, or name another with --state"
     kind = ConfigError if damaged or what == "opened" else MeasureError
     return kind(f"the monitor's state cannot be {what}: {said}", where=str(path), hint=hint)
-
-
-def _to_write(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        _check(db, path, may_be_new=True)
-        _write_ahead(db)
-        db.execute("PRAGMA synchronous=NORMAL")
-        db.executescript(TABLES)
-        db.execute(f"PRAGMA user_version={FORMAT}")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _to_read(path: Path) -> sqlite3.Connection:
-    """Open a database without creating anything: a path that is only read may be anyone's file."""
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        _check(db, path, may_be_new=False)
-    except BaseException:
-        db.close()
-        raise
-    return db
 
 
 def _check(db: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:

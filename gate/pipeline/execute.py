@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.agents.base import Agent, AgentFailure, Clock, Log, Request, naming_hidden
+from gate.agents.base import Agent, AgentFailure, Clock, Log, Request
 from gate.errors import MeasureError
 from gate.formats import messages
 from gate.judges.asking import noting_models
@@ -222,7 +222,7 @@ class _Run:
                         answered = replace(answered, user=request.user)
                     invocations.append(answered if world is None else _as_recorded(answered, world.spared(session_id)))
         except AgentFailure as failure:
-            failure.message = naming_hidden(failure.message, self._agent.hidden, self._agent.known, self._agent.named)
+            failure.message = self._agent.explained(failure.message)
             failed = failure.under(self._transient)
         finally:
             process = self._agent.process_of(session_id)

@@ -7,8 +7,8 @@ A change is compared with its *own reference*, the first of these that exists:
 2. the record of this very commit, if it may be of another agent;
 3. the record saved last that did not fall short; not under ``on_missing: fail``.
 
-A commit of the default branch is also compared with the *anchor*: the best proven record (`Store.anchor`). A release is
-compared with the anchor alone, once there is one.
+A commit of the default branch is also compared with the *anchor*: the best proven record (`BlobStore.anchor`). A
+release is compared with the anchor alone, once there is one.
 
 A reference leaves out outages, the very runs that are compared, and runs from before the provider moved: records of the
 same agent show if it has. The ledger tells who accepted a record, and how it fell short. If nothing is stored for a
@@ -28,7 +28,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.baselines import Store
+from gate.baselines import BlobStore
 from gate.baselines.base import Trust, outage_in
 from gate.baselines.ledger import LAPSED, Ledger, Mark, series_of
 from gate.baselines.pairing import match_cases, pair
@@ -86,7 +86,7 @@ class References(Struct, frozen=True):
 
 def find_references(
     config: Config,
-    store: Store | None,
+    store: BlobStore | None,
     suite_id: str,
     where: GitContext,
     git: Git,
@@ -109,7 +109,7 @@ class Search(Struct, frozen=True, dict=True):
     """The search in a store for the records that one suite's record is compared with."""
 
     config: Config
-    store: Store
+    store: BlobStore
     suite_id: str
     where: GitContext
     git: Git
@@ -170,7 +170,7 @@ class Search(Struct, frozen=True, dict=True):
             found = replace(found, notes=(lost,))
         if anchor is not None:
             return replace(found, all=(anchor,))
-        if self.store.latest(self.suite_id) is None:
+        if own.info.none_yet:
             own = replace(own, info=replace(own.info, never_stored=self._commits_with_configuration()))
         own = replace(own, beside=not self.where.anchored and not self.where.release)
         return replace(found, all=(own,))
@@ -318,10 +318,10 @@ class Search(Struct, frozen=True, dict=True):
         Raises:
             BaselineError: a proof is required and missing. Not on the default branch: its job makes the next one.
         """
-        records = [record for reference in found.all for record in reference.records]
-        trust = self.store.trust(self.suite_id, records)
-        if trust is None:
+        if self.store.provenance is None:
             return found
+        records = [record for reference in found.all for record in reference.records]
+        trust = self.store.provenance.trust(self.suite_id, records)
         if trust.required and not self.where.anchored and (trust.troubles or trust.unproven or not records):
             what = f"no proven baseline of {self.suite_id!r}"
             hint = "the default branch's job stores one; `require_provenance: warn` goes without"
@@ -338,7 +338,7 @@ class Search(Struct, frozen=True, dict=True):
         return replace(found, notes=(*found.notes, fact))
 
 
-def nearest_stored(store: Store, suite_id: str, where: GitContext) -> Reference | None:
+def nearest_stored(store: BlobStore, suite_id: str, where: GitContext) -> Reference | None:
     """Return the record of this commit, else of its nearest ancestor, else the newest."""
     commits = dict.fromkeys(filter(None, (where.head, *where.ancestors)))
     return store.find(suite_id, tuple(commits)) or store.latest(suite_id)
@@ -375,7 +375,7 @@ def _with_provenance(reference: Reference, trust: Trust) -> Reference:
 
 def find_all_references(
     config: Config,
-    store: Store | None,
+    store: BlobStore | None,
     plans: Sequence[Plan],
     where: GitContext,
     git: Git,
@@ -550,7 +550,7 @@ def note_of_picked_run(ledger: Ledger, own: Reference) -> str:
     return f"the baseline was picked by hand, {others} of its commit left out: {LUCKY}"
 
 
-def note_of_lost_record(ledger: Ledger, store: Store, suite_id: str, where: GitContext) -> str:
+def note_of_lost_record(ledger: Ledger, store: BlobStore, suite_id: str, where: GitContext) -> str:
     """Return a note if the ledger names a record of this history that is gone; else empty."""
     marked = {mark.key for mark in ledger.marks} - {entry.key for entry in store.entries(suite_id)}
     for key in map(key_of, where.ancestors):
@@ -567,7 +567,7 @@ LATER = 6
 with."""
 
 
-def without_drift(reference: Reference, store: Store) -> tuple[Reference, Finding | None]:
+def without_drift(reference: Reference, store: BlobStore) -> tuple[Reference, Finding | None]:
     """Return the reference without runs from before the provider moved, and a note of the move.
 
     A change is compared with its own base even if that was measured before the move; then there is only the note.
@@ -624,7 +624,7 @@ def since_last_move(records: Sequence[Record]) -> tuple[Sequence[Record], Findin
     return kept or records[:1], fact
 
 
-def _newer_records(store: Store, than: Record) -> list[Record]:
+def _newer_records(store: BlobStore, than: Record) -> list[Record]:
     """Return newer records of the same agent, such as nightly runs and merges leave, newest first."""
     header = than.header
     if not header.agent:
@@ -657,7 +657,7 @@ MOST_PAST_TRIALS = 20_000
 """The most stored trials to read, estimated from the baseline's; for a large suite fewer records are read, or none."""
 
 
-def past_rates(store: Store | None, own: Reference, where: GitContext, header: Header) -> tuple[float, ...]:
+def past_rates(store: BlobStore | None, own: Reference, where: GitContext, header: Header) -> tuple[float, ...]:
     """Return the pass rates of stored commits before this one, oldest first, by the criteria in ``header``.
 
     Records that cover too few of the current cases, or cannot be read, are left out.
@@ -669,7 +669,7 @@ def past_rates(store: Store | None, own: Reference, where: GitContext, header: H
     near = [entry for entry in store.entries(header.suite_id) if entry.commit in place]
     near.sort(key=lambda entry: place[entry.commit or ""])
     del near[most:]
-    store.prefetch(near)
+    store.fetch([entry.where for entry in near])
     cases = {case.id: case for case in cases_of(header)}
     found = []
     for entry in reversed(near):

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gate.baselines import Store, StoreSettings, open_store
+from gate.baselines import BlobStore, StoreSettings, open_store
 from gate.baselines.base import SUFFIX
 from gate.baselines.ledger import Signed
 from gate.baselines.proofs import FILE, Proofs, joined, proofs_of, read
-from gate.baselines.proven import ProvenStore, Prover
+from gate.baselines.proven import Provenance, Prover, Unchecked
 from gate.config.load import Config
 from gate.config.schema import NO_STORE
 from gate.errors import BaselineWriteError, ConfigError, PublishError, UntrustedError
@@ -78,7 +79,7 @@ def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
     return not (git.is_repository() and git.ask("ls-files", "--", str(folder)))
 
 
-def store_of(config: Config, environment: Mapping[str, str], *, proofs: bool = True) -> Store | None:
+def store_of(config: Config, environment: Mapping[str, str], *, proofs: bool = True) -> BlobStore | None:
     """Return the store of baselines, with the proofs of its records if they are looked up; None if it is off.
 
     ``proofs``: False for a run that decides nothing, such as a shard, whose artifact has none.
@@ -95,9 +96,9 @@ def store_of(config: Config, environment: Mapping[str, str], *, proofs: bool = T
         server=environment.get("GITHUB_SERVER_URL", "https://github.com"),
     )
     store, level = open_store(kind, settings), _level_of(config, environment, kind)
-    if level == "off" or not proofs:
-        return store
-    return ProvenStore(store, _provers(config, environment), required=level == "block")
+    if level != "off" and proofs:
+        store.provenance = Provenance(store, _provers(config, environment), required=level == "block")
+    return store
 
 
 def _root_of(config: Config, kind: str, environment: Mapping[str, str]) -> Path:
@@ -170,9 +171,9 @@ class KeyProver(Prover):
         self._key = public_key.encode()
         self._found: dict[str, Proofs] = {}
 
-    def known(self, store: Store, suite_id: str) -> Proofs:
+    def known(self, store: Unchecked, suite_id: str) -> Proofs:
         if suite_id not in self._found:
-            lines = store.ledger(suite_id).signed
+            lines = store.stored_ledger(suite_id).signed
             self._found[suite_id] = joined(self._signed(line, suite_id) for line in lines)
         return self._found[suite_id]
 
@@ -240,7 +241,7 @@ class RunProver(Prover):
             self._connected.close()
             self._connected = None
 
-    def known(self, store: Store, suite_id: str) -> Proofs:
+    def known(self, store: Unchecked, suite_id: str) -> Proofs:
         """Return the proofs that the newest jobs of the default branch carry; if none do, those under a former name."""
         branch, _ = self._default
         own = self._carried(branch) if branch else Proofs()
@@ -265,11 +266,11 @@ class RunProver(Prover):
             self._of_branch[branch] = joined(found)
         return self._of_branch[branch]
 
-    def _former_names(self, store: Store, suite_id: str) -> list[str]:
+    def _former_names(self, store: Unchecked, suite_id: str) -> list[str]:
         """Return the names of the branches on which the newest stored commits were measured; only the commits are
         trusted."""
         branch, history = self._default
-        commits = [entry.commit for entry in store.entries(suite_id) if entry.commit in history]
+        commits = [entry.commit for entry in store.stored_entries(suite_id) if entry.commit in history]
         names: dict[str, None] = {}
         for commit in commits[:FORMER]:
             for run in self._runs({commit}, RUNS_OF_COMMIT, head_sha=commit):
@@ -363,18 +364,11 @@ class RunProver(Prover):
             return frozenset(self._config.file.baseline.workflows)
         named = self._environment["GITHUB_WORKFLOW_REF"].partition("@")[0]
         own = named.removeprefix(f"{self._environment['GITHUB_REPOSITORY']}/")
-        return frozenset({own, *self._using})
-
-    @property
-    def _using(self) -> list[str]:
-        _, history = self._default
-        if not history:
-            return []
-        try:
-            found = self._git.ask("grep", "-l", "-I", "-F", "--full-name", "-e", NAME, self._tip, "--", FOLDER)
-        except GitError:
-            return []
-        return [line.removeprefix(f"{self._tip}:") for line in (found or "").splitlines()]
+        using = None
+        if self._default[1]:
+            with suppress(GitError):
+                using = self._git.ask("grep", "-l", "-I", "-F", "--full-name", "-e", NAME, self._tip, "--", FOLDER)
+        return frozenset({own, *(line.removeprefix(f"{self._tip}:") for line in (using or "").splitlines())})
 
 
 def _proofs_in(archive: bytes, run: MeasuringRun) -> Iterable[Proofs]:

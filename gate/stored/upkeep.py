@@ -9,13 +9,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.baselines import Entry, Store
+from gate.baselines import BlobStore, Entry
 from gate.baselines.base import same_as
 from gate.baselines.ledger import Acceptance, Ledger, Line, Mark, Signed, latest_day
 from gate.baselines.pairing import as_baseline
 from gate.baselines.proofs import Proofs, joined, parcels, proofs_of
 from gate.baselines.proofs import write as write_proofs
-from gate.baselines.proven import ProvenStore
 from gate.baselines.reference import Reference
 from gate.baselines.union import run_ids
 from gate.config.load import Config
@@ -86,13 +85,13 @@ def save_baseline(
         others = _unsaved_runs(config, store, path, record)
         if measured_for_it and not record.header.agent:
             others = []
-        left_out = len(others)
-        if record.header.agent:
-            left_out = 0
+        left_out = 0 if record.header.agent else len(others)
         lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
         suite_id, name = record.header.suite_id, commit_key(record.header)
-        if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
-            lines += [_acceptance(config, suite_id, name, *accepted)]
+        if accepted is not None:
+            known = [(one.key, one.by, one.why) for one in store.ledger(suite_id).acceptances]
+            if (name, *accepted) not in known:  # repeating a job does not extend it
+                lines.append(_acceptance(config, suite_id, name, *accepted))
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
         proven.append(proofs_of(record, lines))
         if record.header.agent:
@@ -111,7 +110,9 @@ def save_baseline(
             names = ", ".join(other.name for other in others[:3])
             said.append(f"{count(len(others), 'other run')} of this commit left out: {names}")
         if key is not None:
-            said += _signed(store, record.header, proven, key)
+            suite, at = suite_key(suite_id), now().timestamp()
+            store.note(suite_id, [_signed_line(suite, name, at, parcel, key) for parcel in parcels(joined(proven))])
+            said.append("signed: whoever names the public key as `baseline.key` takes it for proven")
         said.append(prune_recordings(config, store, environment))
     if proofs is not None:
         proofs += proven
@@ -150,12 +151,7 @@ def _as_write_error() -> Iterator[None]:
         raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
 
 
-def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
-    """True if this very acceptance is stored: repeating a job does not extend it."""
-    return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
-
-
-def _unsaved_runs(config: Config, store: Store, path: Path, record: Record) -> list[Path]:
+def _unsaved_runs(config: Config, store: BlobStore, path: Path, record: Record) -> list[Path]:
     """Return further runs of the record's commit and agent that are not stored."""
     header = record.header
     known = set(run_ids(record.header))
@@ -192,14 +188,6 @@ def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
     if not git.is_repository() or not folder.resolve().is_relative_to(git.top()):
         return False
     return bool(git.ask("check-ignore", str(folder)))
-
-
-def _signed(store: Store, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
-    """Sign the proofs of a record, and add them to the ledger. Return a description of that."""
-    suite, at = suite_key(header.suite_id), now().timestamp()
-    lines = [_signed_line(suite, commit_key(header), at, parcel, key) for parcel in parcels(joined(proven))]
-    store.note(header.suite_id, lines)
-    return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
 
 
 def _signed_line(suite: str, name: str, at: float, proofs: Proofs, key: bytes) -> Signed:
@@ -301,15 +289,17 @@ def carry_on(config: Config, environment: Mapping[str, str], own: Sequence[Proof
     known = mine = joined(own)
     stored, problems = set(mine.digests), list[str]()
     with _store(config, environment) as store:
-        if not isinstance(store, ProvenStore):
+        provenance = store.provenance
+        if provenance is None:
             return mine, ()
         for suite_id in suite_ids(config, environment):
-            entries = store.entries(suite_id)
-            stored |= {(suite_key(suite_id), one.key) for nth, one in enumerate(entries) if store.is_known(one, nth)}
+            for nth, entry in enumerate(store.entries(suite_id)):
+                if provenance.is_known(entry, nth):
+                    stored.add((suite_key(suite_id), entry.key))
             with suppress(BaselineError):  # a damaged ledger must not stop the proofs
                 store.ledger(suite_id)  # also looks up the jobs of releases
-            known = joined([known, store.proofs(suite_id)])
-        problems += store.problems
+            known = joined([known, provenance.proofs(suite_id)])
+        problems += provenance.problems
     return known.only(stored), problems
 
 
@@ -484,7 +474,7 @@ def list_baselines(config: Config, environment: Mapping[str, str], width: int | 
     return "\n".join([table(rows, width), *doubts, *never])
 
 
-def misplaced_in(store: Store) -> list[str]:
+def misplaced_in(store: BlobStore) -> list[str]:
     """Return the places of stored records that have the name of another. Unreadable records are skipped."""
     found = []
     for stored in store.contents():
@@ -494,15 +484,16 @@ def misplaced_in(store: Store) -> list[str]:
     return found
 
 
-def _proofs(store: Store, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
+def _proofs(store: BlobStore, entries: Sequence[Entry]) -> tuple[list[str], list[str]]:
     """Return the proof of each entry, and the reasons why some are unproven; both empty if proofs are not looked up."""
-    if not isinstance(store, ProvenStore):
+    provenance = store.provenance
+    if provenance is None:
         return [], []
-    store.prefetch(entries)
-    found = [store.standing(entry) for entry in entries]
-    why = list(store.problems)
+    store.fetch([entry.where for entry in entries])
+    found = [provenance.standing(entry, store.read_stored(entry)) for entry in entries]
+    why = provenance.problems
     if "unproven" in found:
-        why += store.reasons
+        why += provenance.reasons
     return found, [f"not all could be proven: {console(one, 300)}" for one in why]
 
 
@@ -587,7 +578,7 @@ def _mark_lines(ledger: Ledger, key: str) -> list[str]:
     return lines
 
 
-def _store(config: Config, environment: Mapping[str, str]) -> Store:
+def _store(config: Config, environment: Mapping[str, str]) -> BlobStore:
     store = store_of(config, environment)
     if store is None:
         raise ConfigError("baseline.store is none", where=str(config.path), hint="choose file or git")
@@ -601,7 +592,7 @@ def _time(unix: float) -> str:
 # --- recordings of the outside world --------------------------------------------------------------
 
 
-def prune_recordings(config: Config, store: Store, environment: Mapping[str, str]) -> str:
+def prune_recordings(config: Config, store: BlobStore, environment: Mapping[str, str]) -> str:
     """Keep the folder of recordings within their limit. Return a description of what was done, if
     anything.
 
@@ -624,10 +615,10 @@ def prune_recordings(config: Config, store: Store, environment: Mapping[str, str
     return "; ".join(said)
 
 
-def _runs_in_use(store: Store) -> frozenset[str]:
+def _runs_in_use(store: BlobStore) -> frozenset[str]:
     """Return the runs whose recordings are named in a stored record."""
     entries = store.entries()
-    store.prefetch(entries)
+    store.fetch([entry.where for entry in entries])
     runs = set()
     for entry in entries:
         for trial in store.read(entry).trials:

@@ -13,10 +13,10 @@ import select
 import ssl
 import zlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import lru_cache
 from time import perf_counter, time
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
 from gate.errors import ConfigError
@@ -86,6 +86,10 @@ class HttpError(Exception):
         """True if the same request may succeed later."""
 
 
+_NOT_HTTP = "the answer is not HTTP/1.1"
+_BAD_CHUNK = "a malformed chunk"
+
+
 class _Malformed(ValueError):  # noqa: N818 - private, never shown
     """The bytes read are not an HTTP/1.1 response within limits."""
 
@@ -102,179 +106,126 @@ _known_header = lru_cache(maxsize=256)(_read_header)
 
 
 class _Parser:
-    """Parses one response from chunks of bytes; ``feed`` returns whether it is complete."""
-
-    __slots__ = (
-        "_at",
-        "_buffer",
-        "_chunks",
-        "_left",
-        "_limit",
-        "_state",
-        "cookies",
-        "headers",
-        "reusable",
-        "size",
-        "status",
-        "whole",
-    )
+    """Parses one response from chunks of bytes; ``feed`` returns True once it is complete."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = b""
         self._at = 0
         """Number of bytes in the buffer that have been parsed."""
-        self._state = "head"
-        self._left = 0
-        self._chunks: list[bytes] = []
-        self.size = 0
+        self._pieces: list[bytes] = []
+        self._room = limit
+        """Bytes that the body may still have."""
+        self._reading = self._read()
+        self.started = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.cookies: tuple[str, ...] = ()
         self.reusable = True
         self.whole = True
+        """False once the body is known to end with the connection."""
 
     @property
     def body(self) -> bytes:
-        return b"".join(self._chunks)
-
-    @property
-    def started(self) -> bool:
-        return self._state != "head" or bool(self._buffer)
+        return b"".join(self._pieces)
 
     def feed(self, data: bytes) -> bool:
+        self.started = True
         self._buffer = self._buffer[self._at :] + data
         self._at = 0
-        while self._state != "done":
-            before = self._state
-            step = getattr(self, f"_read_{self._state}")
-            if not step() and self._state == before:
-                return False
+        if not next(self._reading, True):
+            return False
         self.reusable = self.reusable and self._at == len(self._buffer)
         return True
 
-    def end(self) -> bool:
-        """Handle the server's end of the connection; this completes only a body that is ended by closing."""
-        return self._state == "close"
-
-    def _read_head(self) -> bool:
-        end = self._buffer.find(b"\r\n\r\n", self._at)
-        if (end if end >= 0 else len(self._buffer)) - self._at > MAX_HEAD_BYTES:
-            raise _Malformed(f"a response head of more than {MAX_HEAD_BYTES:,} bytes")
-        if end < 0:
-            start = self._buffer[self._at : self._at + 7]
-            if not b"HTTP/1.".startswith(start):
-                raise _Malformed("the answer is not HTTP/1.1")
-            return False
-        lines = self._buffer[self._at : end].decode("latin-1").split("\r\n")
-        self._at = end + 4
-        self._read_status(lines[0])
-        if self.status >= 200:
-            self._read_headers(lines[1:])
-        return True
-
-    def _read_status(self, line: str) -> None:
-        version, _, rest = line.partition(" ")
-        if version not in ("HTTP/1.1", "HTTP/1.0") or not rest[:3].isdecimal() or rest[3:4] not in ("", " "):
-            raise _Malformed("the answer is not HTTP/1.1")
-        self.status = int(rest[:3])
-        self.reusable = version == "HTTP/1.1"
-
-    def _read_headers(self, lines: list[str]) -> None:
-        headers = self.headers
-        lengths = set()
-        for line in lines:
-            key, value = _known_header(line) if len(line) <= _LINE_BYTES else _read_header(line)
-            headers[key] = value
-            if key == "content-length":
-                lengths.add(value)
-            elif key == "set-cookie":
-                self.cookies += (value,)
-        if "close" in headers.get("connection", "").lower():
-            self.reusable = False
-        self._frame(headers.get("transfer-encoding", "").lower(), lengths)
-
-    def _frame(self, transfer: str, lengths: set[str]) -> None:
+    def _read(self) -> Iterator[Literal[False]]:
+        """Read the response; yields False whenever more bytes are needed."""
+        too_long = f"a response head of more than {MAX_HEAD_BYTES:,} bytes"
+        while self.status < 200:
+            head = yield from self._until(b"\r\n\r\n", MAX_HEAD_BYTES, too_long, begin=b"HTTP/1.", otherwise=_NOT_HTTP)
+            status, *lines = head.decode("latin-1").split("\r\n")
+            version, _, rest = status.partition(" ")
+            if version not in ("HTTP/1.1", "HTTP/1.0") or not rest[:3].isdecimal() or rest[3:4] not in ("", " "):
+                raise _Malformed(_NOT_HTTP)
+            self.status = int(rest[:3])
+        lengths = self._read_headers(lines)
+        transfer = self.headers.get("transfer-encoding", "").lower()
+        self.reusable = version == "HTTP/1.1" and "close" not in self.headers.get("connection", "").lower()
         if self.status in _NO_BODY:
-            self._state = "done"
-        elif transfer:
-            if transfer != "chunked" or lengths:
-                raise _Malformed("a response with contradictory framing")
-            self._state = "size"
+            return
+        if transfer and (transfer != "chunked" or lengths):
+            raise _Malformed("a response with contradictory framing")
+        if transfer:
+            yield from self._read_chunks()
         elif lengths:
             length = lengths.pop()
             if lengths or not (length.isascii() and length.isdecimal()) or len(length) > 18:
                 raise _Malformed("a malformed Content-Length")
-            self._expect(int(length), "data")
+            yield from self._take(int(length))
         else:
             self.reusable = self.whole = False
-            self._state = "close"
+            while True:
+                yield from self._take(len(self._buffer) - self._at)
+                yield False
 
-    def _expect(self, size: int, state: str) -> None:
-        if self.size + size > self._limit:
+    def _read_headers(self, lines: list[str]) -> set[str]:
+        """Store the headers; return the lengths that they state."""
+        lengths = set()
+        for line in lines:
+            key, value = _known_header(line) if len(line) <= _LINE_BYTES else _read_header(line)
+            self.headers[key] = value
+            if key == "content-length":
+                lengths.add(value)
+            elif key == "set-cookie":
+                self.cookies += (value,)
+        return lengths
+
+    def _read_chunks(self) -> Iterator[Literal[False]]:
+        size = -1
+        while size:
+            line = yield from self._until(b"\r\n", _LINE_BYTES, _BAD_CHUNK)
+            digits = line.partition(b";")[0].strip()
+            if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+                raise _Malformed(_BAD_CHUNK)
+            size = int(digits, 16)
+            if size:
+                yield from self._take(size)
+                yield from self._until(b"\r\n", 1, _BAD_CHUNK, begin=b"\r\n", otherwise=_BAD_CHUNK)
+        while (yield from self._until(b"\r\n", _LINE_BYTES, _BAD_CHUNK)):
+            pass  # a trailer
+
+    def _until(
+        self, end: bytes, most: int, problem: str, *, begin: bytes = b"", otherwise: str = ""
+    ) -> Generator[Literal[False], None, bytes]:
+        """Return the bytes before ``end``, of which there are ``most``; the ``problem`` is that there are more.
+
+        ``begin``: what they and ``end`` begin with, checked as soon as they arrive; ``otherwise``: the problem.
+        """
+        while True:
+            found = self._buffer.find(end, self._at)
+            if (found if found >= 0 else len(self._buffer)) - self._at > most:
+                raise _Malformed(problem)
+            if not begin.startswith(self._buffer[self._at : self._at + len(begin)]):
+                raise _Malformed(otherwise)
+            if found >= 0:
+                break
+            yield False
+        piece = self._buffer[self._at : found]
+        self._at = found + len(end)
+        return piece
+
+    def _take(self, size: int) -> Iterator[Literal[False]]:
+        """Add the next bytes to the body."""
+        self._room -= size
+        if self._room < 0:
             raise _Malformed(f"an answer of more than {self._limit:,} bytes")
-        self._left = size
-        self._state = state
-
-    def _read_data(self) -> bool:
-        self._take()
-        if not self._left:
-            self._state = "done"
-        return False
-
-    def _read_close(self) -> bool:
-        self._expect(len(self._buffer) - self._at, "close")
-        self._take()
-        return False
-
-    def _take(self) -> None:
-        piece = self._buffer[self._at : self._at + self._left]
-        self._chunks.append(piece)
-        self._at += len(piece)
-        self._left -= len(piece)
-        self.size += len(piece)
-
-    def _read_size(self) -> bool:
-        line = self._line()
-        if line is None:
-            return False
-        digits = line.partition(b";")[0].strip()
-        if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
-            raise _Malformed("a malformed chunk")
-        size = int(digits, 16)
-        self._expect(size, "chunk" if size else "trailer")
-        return True
-
-    def _read_chunk(self) -> bool:
-        self._take()
-        if not self._left:
-            self._state = "gap"
-        return False
-
-    def _read_gap(self) -> bool:
-        gap = self._buffer[self._at : self._at + 2]
-        if not b"\r\n".startswith(gap):
-            raise _Malformed("a malformed chunk")
-        if len(gap) == 2:
-            self._at += 2
-            self._state = "size"
-        return False
-
-    def _read_trailer(self) -> bool:
-        line = self._line()
-        if line == b"":
-            self._state = "done"
-        return line is not None
-
-    def _line(self) -> bytes | None:
-        end = self._buffer.find(b"\r\n", self._at)
-        if (end if end >= 0 else len(self._buffer)) - self._at > _LINE_BYTES:
-            raise _Malformed("a malformed chunk")
-        if end < 0:
-            return None
-        line = self._buffer[self._at : end]
-        self._at = end + 2
-        return line
+        while size:
+            piece = self._buffer[self._at : self._at + size]
+            self._pieces.append(piece)
+            self._at += len(piece)
+            size -= len(piece)
+            if size:
+                yield False
 
 
 class _Connection(asyncio.Protocol):
@@ -317,7 +268,7 @@ class _Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self.alive = False
-        if self._answer is not None and not self._answer.done() and self._parser.end():
+        if self._answer is not None and not self._answer.done() and not self._parser.whole:
             self._finish()
         return False
 
@@ -600,16 +551,18 @@ def _decoded(response: Response, limit: int) -> Response:
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise HttpError(ErrorKind.PROTOCOL, f"an answer in an unrequested encoding: {encoding[:40]}", transient=False)
     try:
-        body = _inflated(response.body, limit)
+        body = inflated(response.body, limit)
     except zlib.error as error:
         raise HttpError(ErrorKind.PROTOCOL, f"an answer in invalid {encoding}: {error}", transient=False) from error
     headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
     return response._replace(headers=headers, body=body, whole=True)
 
 
-def _inflated(data: bytes, limit: int) -> bytes:
-    """Return the data of all gzip members, or of one deflate stream with or without zlib's header; at most ``limit``
-    bytes."""
+def inflated(data: bytes, limit: int) -> bytes:
+    """Return the data of all gzip members, or of one deflate stream with or without zlib's header.
+
+    Raises zlib.error if they are broken, HttpError if there are more than ``limit`` bytes.
+    """
     out: list[bytes] = []
     left = limit
     raw = bool(data) and data[:2] != b"\x1f\x8b" and (data[0] & 15 != 8 or int.from_bytes(data[:2], "big") % 31 != 0)

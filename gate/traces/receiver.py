@@ -12,6 +12,7 @@ from typing import Self
 from msgspec import Struct, field
 
 from gate.errors import ConfigError
+from gate.system.http import HttpError, inflated
 from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
 from gate.traces.dialects import Kind, kind_of
 from gate.traces.reader import TraceReader
@@ -236,14 +237,10 @@ def _unpacked(body: bytes, encoding: str) -> bytes | None:
         return body
     if encoding not in ("gzip", "deflate"):
         return None
-    unpacker = zlib.decompressobj(wbits=47)  # gzip or zlib, detected from the first bytes
     try:
-        found = unpacker.decompress(body, MAX_BODY_BYTES)
-    except zlib.error:
+        return inflated(body, MAX_BODY_BYTES)
+    except (zlib.error, HttpError):
         return None
-    if not unpacker.eof:
-        return None
-    return found
 
 
 def check_library() -> None:

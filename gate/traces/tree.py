@@ -14,7 +14,7 @@ All walks are iterative, and a span whose parent is missing, or is its own desce
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -111,7 +111,7 @@ class Trace:
             self._logs[piece.span_id].setdefault((piece.time, piece.name, repr(piece.attributes)), piece)
         elif piece.span_id in self._spans:
             known = self._spans[piece.span_id]
-            if piece is not known and _fuller(piece, known):
+            if piece is not known and _weight(piece) > _weight(known):
                 self._spans[piece.span_id] = piece
         elif len(self._spans) >= MAX_SPANS:
             self.left_out += 1
@@ -129,14 +129,44 @@ class Trace:
         home = self._home()
         steps = {span.span_id: Operation(span, self._logs_of(span, home)) for span in self.spans()}
         drafts: dict[str, Draft] = {}
-        calls = _Calls()
-        for place in _walk(steps):
+        inside: dict[str, _Place] = {}
+        models: dict[str, tuple[Operation, _Place]] = {}
+        nested: dict[str, int] = defaultdict(int)
+        """The number of model calls directly inside each model call."""
+        chains: dict[str, list[Operation]] = {}
+        """For each tool span, the spans of its call."""
+        for span_id, parent in _walk(steps):
+            step, place = steps[span_id], inside.get(parent) or _Place(span_id, span_id)
+            if step.kind in AGENTIC and not place.covered:
+                place = _Place(place.root, span_id, used=place.used)
+            inside[span_id] = _inside(step, place)
             if place.anchor not in drafts:
                 drafts[place.anchor] = Draft(steps[place.anchor])
                 if place.root != place.anchor:
                     drafts[place.anchor].root = steps[place.root]
-            calls.add(place, drafts[place.anchor])
-        calls.finish()
+            if step.kind is Kind.MODEL:
+                models[span_id] = step, place
+                nested[place.model] += 1
+            elif step.kind is Kind.TOOL:
+                chain = chains.get(place.tool)
+                if chain is None or not _is_same_call(chain, step):
+                    chain = []
+                    drafts[place.anchor].tools.append(chain)
+                chain.append(step)
+                chains[span_id] = chain
+        metered: set[str] = set()
+        for span_id, (step, place) in reversed(models.items()):  # children before parents
+            draft = drafts[place.anchor]
+            if not nested[span_id]:  # the innermost are calls, with the spans around a single one
+                layers, outer = [step], place.model
+                while outer and nested[outer] == 1:
+                    layers.append(models[outer][0])
+                    outer = models[outer][1].model
+                draft.models.append(ModelCall(layers, own=not place.used))
+            if span_id in metered or step.usage is not None:
+                if span_id not in metered:
+                    draft.metered.append(step)
+                metered.add(place.model)
         found = [draft for draft in drafts.values() if draft.is_a_turn]
         for draft in found:
             draft.models.sort(key=lambda call: call.order)
@@ -168,36 +198,43 @@ class Trace:
 EventKey = tuple[int, str, str]
 
 
-def _fuller(span: Span, other: Span) -> bool:
-    """True if a span replaces another with the same id: it ended or holds more; order never matters."""
-    return _weight(span) > _weight(other)
-
-
 def _weight(span: Span) -> tuple[bool, int, int, str]:
+    """Return what decides between spans with the same id: one that ended or holds more counts; order never matters."""
     return span.end > 0, len(span.attributes) + len(span.events), span.end, repr(span)
 
 
-# --- the walk -------------------------------------------------------------------------------------
-
-
 class _Place(Struct, frozen=True, gc=False):
-    """A span and its surroundings."""
+    """The surroundings of a span; the ids are of other spans."""
 
-    step: Operation
     root: str
-    anchor: str = ""
+    anchor: str
+    """The span that makes the turn."""
     covered: bool = False
-    """True if it is inside an agent, a workflow or a tool."""
+    """True inside an agent, a workflow or a tool."""
     used: bool = False
-    """True if it is inside a tool: its texts are not said to the user."""
+    """True inside a tool: texts are not said to the user."""
     model: str = ""
     """The enclosing model call, without an agent or tool in between."""
     tool: str = ""
     """The enclosing tool, without an agent or model call in between."""
 
 
-def _walk(steps: Mapping[str, Operation]) -> Iterator[_Place]:
-    """Yield every span once, parents before children and children by start."""
+def _inside(step: Operation, place: _Place) -> _Place:
+    """Return the surroundings of a span's children."""
+    if step.kind in AGENTIC:
+        return _Place(place.root, place.anchor, covered=True, used=place.used)
+    if step.kind is Kind.TOOL:
+        return _Place(place.root, place.anchor, covered=True, used=True, tool=step.span.span_id)
+    if step.kind is Kind.MODEL:
+        return _Place(place.root, place.anchor, place.covered, place.used, model=step.span.span_id)
+    return place
+
+
+def _walk(steps: Mapping[str, Operation]) -> Iterator[tuple[str, str]]:
+    """Yield the ids of every span and its parent once, parents before children and children by start.
+
+    The parent of a root is empty.
+    """
     children: dict[str, list[str]] = defaultdict(list)
     roots = []
     for span_id, step in steps.items():
@@ -208,85 +245,15 @@ def _walk(steps: Mapping[str, Operation]) -> Iterator[_Place]:
             roots.append(span_id)
     seen: set[str] = set()
     for root in (*roots, *steps):  # spans in a cycle have no root: the first one is used
-        if root not in seen:
-            yield from _below(root, steps, children, seen)
-
-
-def _below(
-    root: str, steps: Mapping[str, Operation], children: Mapping[str, list[str]], seen: set[str]
-) -> Iterator[_Place]:
-    stack = [_Place(steps[root], root, root)]
-    seen.add(root)
-    while stack:
-        place = stack.pop()
-        step = place.step
-        if step.kind in AGENTIC and not place.covered:
-            place = _Place(step, root, step.span.span_id, False, place.used)
-        yield place
-        held = children.get(step.span.span_id)
-        if held is None:
-            continue
-        inner = _inner(place)
-        for child in reversed(held):
-            if child not in seen:
-                seen.add(child)
-                stack.append(_Place(steps[child], root, *inner))
-
-
-def _inner(place: _Place) -> tuple[str, bool, bool, str, str]:
-    """Return the surroundings that the children of a span inherit."""
-    kind, span_id = place.step.kind, place.step.span.span_id
-    if kind in AGENTIC:
-        return place.anchor, True, place.used, "", ""
-    if kind is Kind.TOOL:
-        return place.anchor, True, True, "", span_id
-    if kind is Kind.MODEL:
-        return place.anchor, place.covered, place.used, span_id, ""
-    return place.anchor, place.covered, place.used, place.model, place.tool
-
-
-# --- calls ----------------------------------------------------------------------------------------
-
-
-class _Calls:
-    """Adds spans to the drafts, with the spans of one call together."""
-
-    def __init__(self) -> None:
-        self._models: dict[str, tuple[_Place, Draft]] = {}
-        self._inner: dict[str, int] = defaultdict(int)
-        """The number of model calls directly inside each model call."""
-        self._chains: dict[str, list[Operation]] = {}
-        """For each tool span, the spans of its call."""
-
-    def add(self, place: _Place, draft: Draft) -> None:
-        step = place.step
-        if step.kind is Kind.MODEL:
-            self._models[step.span.span_id] = (place, draft)
-            self._inner[place.model] += 1
-        elif step.kind is Kind.TOOL:
-            chain = self._chains.get(place.tool)
-            if chain is None or not _is_same_call(chain, step):
-                chain = []
-                draft.tools.append(chain)
-            chain.append(step)
-            self._chains[step.span.span_id] = chain
-
-    def finish(self) -> None:
-        """Group the model calls once all are known: the innermost are calls, with the spans around a single one."""
-        metered: set[str] = set()
-        for span_id, (place, draft) in reversed(self._models.items()):  # children before parents
-            if not self._inner.get(span_id):
-                chain = [place.step, *(outer.step for outer in self._wrappers(place))]
-                draft.models.append(ModelCall(chain, own=not place.used))
-            if span_id in metered or place.step.usage is not None:
-                if span_id not in metered:
-                    draft.metered.append(place.step)
-                metered.add(place.model)
-
-    def _wrappers(self, place: _Place) -> Iterable[_Place]:
-        while place.model and self._inner[place.model] == 1:
-            place = self._models[place.model][0]
-            yield place
+        waiting = [(root, "")]
+        while waiting:
+            span_id, parent = waiting.pop()
+            if span_id in seen:
+                continue
+            seen.add(span_id)
+            yield span_id, parent
+            for child in reversed(children.get(span_id, ())):
+                waiting.append((child, span_id))
 
 
 def _is_same_call(chain: Sequence[Operation], step: Operation) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from gate.model import Side
 from gate.security.limits import shorten
-from gate.world.cassette import Cassette, RecordedExchange, RecordedTape, as_replayed
+from gate.world.cassette import RecordedExchange, RecordedTape, as_replayed
 from gate.world.differences import MOST_CHARS, first_difference
 from gate.world.mcp import listed, tool_changes
 from gate.world.options import Mode
@@ -31,22 +31,15 @@ def name_of(upstream: str) -> str:
     return upstream.removeprefix("stdio:")
 
 
-class Coupling:
-    """The recorded trial with which a trial is coupled."""
-
-    def __init__(self, source: str, tape: RecordedTape, cassette: Cassette) -> None:
-        self.source, self.tape, self.cassette = source, tape, cassette
-
-
 class Attempt:
     """The requests made so far in one attempt at a trial."""
 
     def __init__(
-        self, name: str, case_id: str, trial: int, side: Side, coupling: Coupling | None, given: str = ""
+        self, name: str, case_id: str, trial: int, side: Side, tape: RecordedTape | None, given: str = ""
     ) -> None:
         self.given = given
         """The texts of the case: ids in them count as content."""
-        self.name, self.case_id, self.trial, self.side, self.coupling = name, case_id, trial, side, coupling
+        self.name, self.case_id, self.trial, self.side, self.tape = name, case_id, trial, side, tape
         self.exchanges: list[RecordedExchange] = []
         self.whole = True
         """True if every request is among the exchanges."""
@@ -70,8 +63,8 @@ class Attempt:
         self._began: float | None = None
         self._spared: list[tuple[float, float]] = []
         self._left: dict[str, deque[RecordedExchange]] = {}
-        if coupling is not None:
-            for exchange in coupling.tape.exchanges:
+        if tape is not None:
+            for exchange in tape.exchanges:
                 self._left.setdefault(exchange.key, deque()).append(exchange)
 
     @property
@@ -117,10 +110,9 @@ class Attempt:
 
     @cached_property
     def _content_ids(self) -> frozenset[str]:
-        if self.coupling is None:
+        if self.tape is None:
             return frozenset()
-        cassette = self.coupling.cassette
-        return cassette.shared_ids | cassette.answered_ids(self.coupling.tape) | {*ids_in(self.given)}
+        return self.tape.cassette.shared_ids | self.tape.answered_ids | {*ids_in(self.given)}
 
     def replay(self, exchange: RecordedExchange, number: int) -> None:
         """Count an exchange that was answered from the recording."""
@@ -133,17 +125,17 @@ class Attempt:
         """Store the tools that a server lists now, and their differences from the recorded lists."""
         number = sum(one.startswith(f"{name_of(exchange.upstream)} ") for one in self.tools)
         self._told_tools(exchange)
-        if self.coupling is None:
+        if self.tape is None:
             return
         lists = []
-        for one in self.coupling.tape.exchanges:
+        for one in self.tape.exchanges:
             if one.upstream == exchange.upstream and one.tools:
                 lists.append(one)
                 if one.tools == exchange.tools:
                     return
         if not lists:
             return
-        body = self.coupling.cassette.body(lists[min(number, len(lists) - 1)].response)
+        body = self.tape.cassette.body(lists[min(number, len(lists) - 1)].response)
         before = listed(body or b"")
         if before is None:
             return
@@ -166,22 +158,22 @@ class Attempt:
 
     def differs(self, asked: OutboundRequest, number: int, volatile: Volatile, sent: tuple[str, ...]) -> None:
         """Store how the first request without a recorded answer differs from the recording."""
-        if not self.difference and self.coupling is not None:
+        if not self.difference and self.tape is not None:
             self.difference = shorten(self._explained(asked, number, volatile, sent), MOST_CHARS)
 
     def _explained(self, asked: OutboundRequest, number: int, volatile: Volatile, sent: tuple[str, ...]) -> str:
-        assert self.coupling is not None
+        assert self.tape is not None
         rest = self._not_asked()
         alike = [one for one in rest if (one.upstream, one.method) == (asked.upstream, asked.method)]
         near = [one for one in alike if one.path == asked.path]
         if not near:
-            count = len(self.coupling.tape.exchanges)
+            count = len(self.tape.exchanges)
             if alike:
                 return f"request {number} differs in path: {alike[0].path} → {asked.path}"
             if rest:
                 return f"request {number} goes to {asked.upstream}, where {rest[0].upstream} was asked"
             return f"request {number} is one more than the {count} that were recorded"
-        kept = self.coupling.cassette.body(near[0].request)
+        kept = self.tape.cassette.body(near[0].request)
         before = OutboundRequest(asked.upstream, asked.kind, asked.method, asked.path, {}, kept or b"", asked.at)
         old = volatile.plain(content(before), asked.at)
         new = volatile.plain(content(asked), asked.at)

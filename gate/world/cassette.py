@@ -105,6 +105,11 @@ def tape_of(case_id: str, trial: int, exchanges: Sequence[RecordedExchange]) -> 
     return digest(_ENCODER.encode([case_id, trial, *exchanges])) if exchanges else ""
 
 
+def source_of(run: str, trial: int, tape: str) -> str:
+    """Return the name of a tape in a record."""
+    return f"{run}:{trial}:{tape}"
+
+
 def path_of_run(folder: Path, run: str) -> Path | None:
     """Return the file of a run's recording; None if the id is not valid as a file name."""
     return folder / f"{run}.jsonl" if _RUN.fullmatch(run) else None
@@ -186,15 +191,30 @@ class CassetteWriter:
 class RecordedTape(Struct, frozen=True):
     """The requests of one trial and their answers."""
 
-    case_id: str
+    source: str
+    """Its name in a record: the run, the trial and the digest."""
     trial: int
+    case_id: str
     exchanges: tuple[RecordedExchange, ...]
+    cassette: Cassette
+
+    @property
+    def answered_ids(self) -> frozenset[str]:
+        """The ids that the trial received before it sent them."""
+        told: set[str] = set()
+        sent: set[str] = set()
+        for exchange in self.exchanges:
+            sent.update(exchange.ids)
+            body = self.cassette.body(exchange.response) or b""
+            told |= {*ids_in(body.decode("utf-8", "replace"))} - sent
+        return frozenset(told)
 
 
 class Cassette:
     """The recording of a run, read once; bodies are unpacked on demand. Invalid parts count as missing."""
 
     def __init__(self, path: Path) -> None:
+        self._run = path.stem
         self._bodies: dict[str, _Body] = {}
         self._tapes: dict[str, RecordedTape] = {}
         attempts: dict[str, list[RecordedExchange]] = {}
@@ -212,7 +232,8 @@ class Cassette:
     def _ended(self, end: _End, exchanges: list[RecordedExchange]) -> None:
         ordered = tuple(sorted(exchanges, key=lambda exchange: exchange.number))
         if len(ordered) == end.count and tape_of(end.case_id, end.trial, ordered) == end.tape:
-            self._tapes[end.tape] = RecordedTape(end.case_id, end.trial, ordered)
+            source = source_of(self._run, end.trial, end.tape)
+            self._tapes[end.tape] = RecordedTape(source, end.trial, end.case_id, ordered, self)
 
     def tape(self, name: str) -> RecordedTape | None:
         """Return the tape with this digest; None if it is missing or incomplete."""
@@ -230,16 +251,6 @@ class Cassette:
             shared |= own & seen
             seen |= own
         return frozenset(shared)
-
-    def answered_ids(self, tape: RecordedTape) -> frozenset[str]:
-        """Return the ids that a trial received before it sent them."""
-        told: set[str] = set()
-        sent: set[str] = set()
-        for exchange in tape.exchanges:
-            sent.update(exchange.ids)
-            body = self.body(exchange.response) or b""
-            told |= {*ids_in(body.decode("utf-8", "replace"))} - sent
-        return frozenset(told)
 
     def body(self, name: str, depth: int = 0) -> bytes | None:
         """Return the body with this digest; None if it is missing or its content does not match."""
@@ -296,6 +307,13 @@ class Library(Struct):
 
     folder: Path
     _read: dict[str, Cassette | None] = field(default_factory=dict)
+
+    def tape(self, source: str) -> RecordedTape | None:
+        """Return the tape of this name; None if it is missing or incomplete."""
+        cassette = self.cassette(source.partition(":")[0])
+        if cassette is None:
+            return None
+        return cassette.tape(source.rpartition(":")[2])
 
     def cassette(self, run: str) -> Cassette | None:
         """Return the cassette of a run; None if it is missing or unreadable."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gate.model import Side
 from gate.security.limits import shorten
-from gate.world.attempt import Attempt, Coupling, name_of
-from gate.world.cassette import RecordedExchange
+from gate.world.attempt import Attempt, name_of
+from gate.world.cassette import RecordedExchange, RecordedTape
 from gate.world.differences import MOST_CHARS
 from gate.world.mcp import listed, tool_changes
 from gate.world.options import Kind
@@ -13,7 +13,7 @@ from gate.world.outbound import Addressed, OutboundRequest
 from gate.world.volatile import Volatile
 
 
-def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile) -> tuple[str, bool]:
+def difference_of(before: RecordedTape, now: RecordedTape, at: float, volatile: Volatile) -> tuple[str, bool]:
     """Return the second trial's first request that the first one's recording does not answer, and if all were compared.
 
     Once the two got different answers, later requests may differ for that reason and are not compared.
@@ -21,8 +21,8 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
     Args:
         at: the Unix time of the second; times near it count as varying.
     """
-    attempt = Attempt("", now.tape.case_id, now.tape.trial, Side.CANDIDATE, before)
-    for exchange in now.tape.exchanges:
+    attempt = Attempt("", now.case_id, now.trial, Side.CANDIDATE, before)
+    for exchange in now.exchanges:
         answered = attempt.recorded(Addressed(exchange.key, exchange.ids))
         if answered is None:
             attempt.differs(_asked(exchange, now, at), exchange.number, volatile, exchange.sent)
@@ -33,7 +33,9 @@ def difference_of(before: Coupling, now: Coupling, at: float, volatile: Volatile
     return attempt.difference, True
 
 
-def _other_tools(before: Coupling, answered: RecordedExchange, now: Coupling, exchange: RecordedExchange) -> str:
+def _other_tools(
+    before: RecordedTape, answered: RecordedExchange, now: RecordedTape, exchange: RecordedExchange
+) -> str:
     """Return the first difference between the tools listed to both trials; empty if they share no list."""
     old = listed(before.cassette.body(answered.response) or b"")
     new = listed(now.cassette.body(exchange.response) or b"")
@@ -45,7 +47,7 @@ def _other_tools(before: Coupling, answered: RecordedExchange, now: Coupling, ex
     return shorten(f"tools of {name_of(exchange.upstream)}: {changes[0]}", MOST_CHARS)
 
 
-def _asked(exchange: RecordedExchange, of: Coupling, at: float) -> OutboundRequest:
+def _asked(exchange: RecordedExchange, of: RecordedTape, at: float) -> OutboundRequest:
     body = of.cassette.body(exchange.request) or b""
     kind: Kind = "mcp" if b'"jsonrpc"' in body else "model"
     return OutboundRequest(exchange.upstream, kind, exchange.method, exchange.path, {}, body, at)

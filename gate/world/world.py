@@ -17,8 +17,8 @@ from gate.model import FULL, Replay, Side, Trial
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.security.redact import Redactor
 from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
-from gate.world.attempt import Answering, Attempt, Coupling
-from gate.world.cassette import CassetteWriter, Library, RecordedExchange, path_of_run, tape_of
+from gate.world.attempt import Answering, Attempt
+from gate.world.cassette import CassetteWriter, Library, RecordedExchange, RecordedTape, path_of_run, source_of, tape_of
 from gate.world.mcp import asks_what_there_is
 from gate.world.options import Mode, Upstream, WorldOptions
 from gate.world.outbound import Addressed, OutboundRequest, address
@@ -74,7 +74,7 @@ class World:
         """Trials of the baseline whose recording is missing."""
         self._options, self._folder, self._redactor, self._run = options, folder, redactor, run
         self._library = Library(folder)
-        self._couplings: dict[str, list[Coupling]] = {}
+        self._tapes: dict[str, list[RecordedTape]] = {}
         self._places: dict[str, WorkerAddress] = {}
         self._attempts: dict[str, Attempt] = {}
         self._last: dict[tuple[str, int, Side], Attempt] = {}
@@ -111,14 +111,11 @@ class World:
         for trial in sorted(whole, key=lambda trial: (runs.index(trial.run), trial.number)):  # not by completion
             if trial.tag != FULL or not trial.measured or trial.replay is None or not trial.replay.recording:
                 continue
-            run, _, name = trial.replay.recording.partition(":")
-            cassette = self._library.cassette(run)
-            tape = None if cassette is None else cassette.tape(name.rpartition(":")[2])
-            if cassette is None or tape is None:
+            tape = self._library.tape(trial.replay.recording)
+            if tape is None:
                 self.lost += 1
-                continue
-            found = Coupling(trial.replay.recording, tape, cassette)
-            self._couplings.setdefault(trial.case_id, []).append(found)
+            else:
+                self._tapes.setdefault(trial.case_id, []).append(tape)
 
     # --- addresses --------------------------------------------------------------------------------
 
@@ -147,9 +144,10 @@ class World:
 
     def open(self, session_id: str, case_id: str, trial: int, side: Side, given: str = "") -> None:
         """Begin an attempt at a trial. ``given``: the texts of the case."""
-        coupled = self._couplings.get(case_id, ()) if side is Side.CANDIDATE else ()
-        coupling = coupled[trial - 1] if 0 < trial <= len(coupled) else None
-        self._attempts[session_id] = Attempt(session_id, case_id, trial, side, coupling, given)
+        tape, tapes = None, self._tapes.get(case_id, [])
+        if side is Side.CANDIDATE and 0 < trial <= len(tapes):
+            tape = tapes[trial - 1]
+        self._attempts[session_id] = Attempt(session_id, case_id, trial, side, tape, given)
 
     def spared(self, session_id: str) -> float:
         """Return the seconds that the turn saved because its answers were replayed."""
@@ -178,7 +176,7 @@ class World:
             return None
         attempt.ended()
         recording = self._kept(attempt) if measured and side is Side.CANDIDATE else ""
-        source = attempt.coupling.source if attempt.coupling is not None else ""
+        source = attempt.tape.source if attempt.tape is not None else ""
         said = self._redactor.redact(attempt.difference)
         changed = tuple(map(self._redactor.redact, attempt.tools_changed))
         offered = tuple(sorted(attempt.tools))
@@ -189,20 +187,20 @@ class World:
         ordered = sorted(attempt.exchanges, key=lambda one: one.number)
         if not ordered or not attempt.whole:
             return ""
-        if attempt.coupling is not None and not attempt.live:
-            return attempt.coupling.source  # no new exchange
+        if attempt.tape is not None and not attempt.live:
+            return attempt.tape.source  # no new exchange
         for one in ordered:
             if one.replayed and not self._copied(attempt, one):
                 return ""
         tape = tape_of(attempt.case_id, attempt.trial, ordered)
         kept = self._writer.end(attempt.case_id, attempt.trial, tape, len(ordered), attempt.name)
-        return f"{self._run}:{attempt.trial}:{tape}" if kept else ""
+        return source_of(self._run, attempt.trial, tape) if kept else ""
 
     def _copied(self, attempt: Attempt, exchange: RecordedExchange) -> bool:
         """Copy a replayed exchange into this run's recording, because its record may become a baseline."""
-        assert attempt.coupling is not None
+        assert attempt.tape is not None
         for name in (exchange.request, exchange.response):
-            body = attempt.coupling.cassette.body(name)
+            body = attempt.tape.cassette.body(name)
             if body is None:
                 return False
             self._writer.body(body, f"{exchange.upstream} {exchange.path} {name == exchange.request}")
@@ -233,8 +231,8 @@ class World:
             return Answering(mode, None, None)
         exchange, body = attempt.recorded(key), None
         if exchange is not None:
-            assert attempt.coupling is not None
-            body = attempt.coupling.cassette.body(exchange.response)
+            assert attempt.tape is not None
+            body = attempt.tape.cassette.body(exchange.response)
         if mode == "replay" and upstream.kind == "model":
             mode = "fail"
         return Answering(mode, exchange, body, is_menu=asks_what_there_is(asked))

@@ -585,54 +585,18 @@ def test_inconclusive_blocks_a_canary_where_it_blocks_a_run(shop: Project) -> No
     assert look(shop, "--versus", "stable.sqlite")[0] == 1
 
 
-def test_a_canary_is_held_to_the_record_of_its_release(shop: Project) -> None:
+def test_a_record_is_no_yardstick_for_production(shop: Project) -> None:
+    """Its conversations are others: `--against` lays its averages beside the window's, and decides nothing."""
     shop.write("agent.py", "def answer(message):\n    return 'It is on its way.'\n")
     shop.write("gate.yaml", CONFIG.replace("  tool_trajectory_avg_score: 0.9\n", "") + "monitor: {sample_rate: 1.0}\n")
-    cases = "".join(f"  - {{id: c{n}, input: hello {n}}}\n" for n in range(40))
-    shop.write("evals/a.yaml", f"cases:\n{cases}")
-    assert shop.gate("run", "--trials", "1", "--record", "r.jsonl").code == 0
-    for canary, code in ((98, 0), (60, 1)):
-        windows(shop, canary, 100)
-        found, said = look(shop, "--versus", "r.jsonl", "--state", f"canary-{canary}.sqlite")
-        assert (found, "(r.jsonl, 40 cases)" in said) == (code, True), said
-
-
-def release(shop: Project, *, answer: str = "It is on its way.", asked: str = "hello", name: str = "shop") -> None:
-    """Stores the record r.jsonl of a suite of 40 cases, and leaves the suite of `shop` where it was."""
-    shop.write("agent.py", f"def answer(message):\n    return {answer!r}\n")
-    for suite, said in ((name, asked), ("shop", "hello")):
-        config = CONFIG.replace("  tool_trajectory_avg_score: 0.9\n", "").replace("name: shop", f"name: {suite}")
-        shop.write("gate.yaml", config + "monitor: {sample_rate: 1.0}\n")
-        cases = "".join(f"  - {{id: c{n}, input: {said} {n}}}\n" for n in range(40))
-        shop.write("evals/a.yaml", f"cases:\n{cases}")
-        if not (shop.root / "r.jsonl").exists():
-            shop.gate("run", "--trials", "1", "--record", "r.jsonl")
-
-
-@pytest.mark.slow
-def test_the_record_of_another_suite_is_no_yardstick(shop: Project) -> None:
-    release(shop, name="other")
+    assert shop.gate("run", "--trials", "1", "--record", "r.jsonl").code in (0, 1)
     windows(shop, 75, 75)
     found, said = look(shop, "--versus", "r.jsonl")
-    assert (found, "not measured: r.jsonl: it is of another suite, 'other'" in said) == (3, True), said
-
-
-@pytest.mark.slow
-def test_the_record_of_other_cases_is_no_yardstick(shop: Project) -> None:
-    release(shop, asked="goodbye")
-    windows(shop, 75, 75)
-    found, said = look(shop, "--versus", "r.jsonl")
-    assert (found, "40 cases of its 40 are not as in the suite here, such as 'c0'" in said) == (3, True), said
-
-
-@pytest.mark.slow
-def test_a_record_that_did_not_pass_itself_is_said_to_be_one(shop: Project) -> None:
-    release(shop, answer="I cannot say.")
-    windows(shop, 75, 75)
-    found, said = look(shop, "--versus", "r.jsonl")
-    assert (found, "pass: pass rate 0 %" in said, "; r.jsonl itself is below_threshold" in said) == (0, True, True), (
-        said
-    )
+    assert (found, "not measured: r.jsonl: it is no monitor's state" in said, "--against RECORD" in said) == (
+        3,
+        True,
+        True,
+    ), said
 
 
 def test_what_cannot_be_compared_hides_no_critical_window(shop: Project) -> None:

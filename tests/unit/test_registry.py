@@ -90,8 +90,8 @@ def test_a_package_that_cannot_be_imported_is_one_line(installed: Path, code: st
 
 def test_what_is_no_plugin_of_this_kind_is_refused(installed: Path) -> None:
     install(installed, "acme-other", "slides = acme_other:render")
-    stores = registry(base="gate.baselines.base:Store")
-    with pytest.raises(ConfigError, match="report 'slides' of the package acme-other is not a Store"):
+    stores = registry(base="gate.baselines.blobs:BlobStore")
+    with pytest.raises(ConfigError, match="report 'slides' of the package acme-other is not a BlobStore"):
         stores.load("slides")
 
 

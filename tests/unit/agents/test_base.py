@@ -20,7 +20,6 @@ from gate.agents.base import (
     create,
     decode_answer,
     expand,
-    hidden_names,
     naming_hidden,
     parse_options,
     read_answer,
@@ -259,21 +258,20 @@ def test_what_env_cannot_mean_is_refused(written: Any) -> None:
 
 
 def test_an_error_that_speaks_of_a_variable_that_is_hidden_names_the_line_to_add() -> None:
-    hidden = hidden_names({"MY_API_KEY": "k", "SEEN_KEY": "s", "INPUT_TOKEN": "t"}, AgentOptions(env="SEEN_KEY").env)
-    said = naming_hidden("KeyError: 'MY_API_KEY'", hidden)
+    outside = {"MY_API_KEY": "k", "SEEN_KEY": "s", "INPUT_TOKEN": "t"}
+    said = naming_hidden("KeyError: 'MY_API_KEY'", outside, {"SEEN_KEY": None})
     assert said.endswith("(MY_API_KEY is set here; hand it on: agent.env: [MY_API_KEY])")
-    for other in ("KeyError: 'SEEN_KEY'", "INPUT_TOKEN is missing", "NOT_SET_KEY", "no key"):
-        assert naming_hidden(other, hidden) == other
+    for other in ("KeyError: 'SEEN_KEY'", "INPUT_TOKEN is missing", "no key"):
+        assert naming_hidden(other, outside, {"SEEN_KEY": None}) == other
 
 
 def test_a_key_that_is_not_set_is_named_with_what_hands_it_on() -> None:
-    said = naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset({"PATH"}))
+    said = naming_hidden("set OPENAI_API_KEY", {"PATH": ""}, {})
     told = "(set OPENAI_API_KEY, and write agent.env: [OPENAI_API_KEY])"
     assert said == f"set OPENAI_API_KEY {told}"
-    assert naming_hidden("set OPENAI_API_KEY", frozenset(), frozenset(), ("OPENAI_*",)).endswith("(set OPENAI_API_KEY)")
-    for known in (None, frozenset({"OPENAI_API_KEY"})):
-        assert naming_hidden("set OPENAI_API_KEY", frozenset(), known) == "set OPENAI_API_KEY"
-    assert naming_hidden("no MAX_TOKENS given", frozenset(), frozenset()) == "no MAX_TOKENS given"
+    assert naming_hidden("set OPENAI_API_KEY", {}, {"OPENAI_*": None}).endswith("(set OPENAI_API_KEY)")
+    assert naming_hidden("set OPENAI_API_KEY", {}, {"OPENAI_API_KEY": "sk"}) == "set OPENAI_API_KEY"
+    assert naming_hidden("no MAX_TOKENS given", {}, {}) == "no MAX_TOKENS given"
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def test_a_store_that_cannot_be_written_is_a_write_error(tmp_path: Path) -> None
 
 def test_a_full_disk_leaves_the_earlier_baseline(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.save(make_record(1, trials=1))
-    path = Path(store.place(store.entries()[0]))
+    path = Path(store.shown(store.entries()[0].where))
 
     def full(fd: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

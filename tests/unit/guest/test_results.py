@@ -35,7 +35,6 @@ results = loaded()
 )
 def test_anything_else_stays_as_it_is(answer: Any) -> None:
     assert results.told(answer) is answer
-    assert results.form_of(answer) == ""
 
 
 def test_an_object_of_a_known_shape_that_cannot_be_read_stays_as_it_is() -> None:
@@ -313,23 +312,21 @@ def test_an_interrupted_graph_states_an_error() -> None:
 
 def event_of_adk(text: str = "", **changes: Any) -> Any:
     parts = [Made(text=text)] if text else None
-    made = Made(author="a", invocation_id="i", content=Made(parts=parts), is_final_response=bool, error_code=None)
-    made.model_dump = lambda **_: {"author": "a", "content": {"parts": [{"text": text}]}}
-    return Made(**{**vars(made), **changes})
+    made = Made(author="a", invocation_id="i", content=Made(parts=parts), is_final_response=bool)
+    made.model_dump = lambda **_: {"author": "a", "content": {"parts": [{"text": text}] if text else []}, **changes}
+    return made
 
 
 def test_a_run_of_adk_whose_last_event_is_an_error_states_it() -> None:
-    failed = event_of_adk(error_code="MALFORMED_FUNCTION_CALL", error_message="no such tool", content=None)
-    answer = [event_of_adk("One moment."), failed]
-    told = results.told(answer)
-    assert (told["error"], len(told["events"])) == ("MALFORMED_FUNCTION_CALL: no such tool", 2)
-    with pytest.raises(AgentFailure, match="no such tool") as raised:
-        read_answer(told, user="q")
+    failed = event_of_adk(errorCode="MALFORMED_FUNCTION_CALL", errorMessage="no such tool")
+    with pytest.raises(AgentFailure, match="MALFORMED_FUNCTION_CALL: no such tool") as raised:
+        read_answer(results.told([event_of_adk("One moment."), failed]), user="q")
     assert raised.value.turn is not None and raised.value.turn.text == "One moment.", "what was said before is kept"
-    assert results.form_of(answer) == ""
-    for whole in ([failed, event_of_adk("done")], [event_of_adk("cut", error_code="MAX_TOKENS")]):
-        assert results.form_of(whole) == "adk"
-        assert isinstance(results.told(whole), list)
+    for whole, said in (
+        ([failed, event_of_adk("done")], "done"),
+        ([event_of_adk("cut", errorCode="MAX_TOKENS")], "cut"),
+    ):
+        assert read_answer(results.told(whole), user="q").text == said
 
 
 @pytest.mark.parametrize("content", ["done", [{"type": "text", "text": "do"}, "ne"]])

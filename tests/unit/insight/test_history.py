@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gate.baselines import Store, StoreSettings
+from gate.baselines import BlobStore, StoreSettings
 from gate.baselines.file import FileStore
 from gate.baselines.ledger import Mark
 from gate.config.load import load_config
@@ -132,13 +132,13 @@ def test_nothing_to_read_says_so(tmp_path: Path) -> None:
 
 
 @pytest.fixture(params=["file", "blobs"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlobStore]:
     made = FileStore(tmp_path / "stored") if request.param == "file" else Kept.open(StoreSettings(tmp_path))
     with made as opened:
         yield opened
 
 
-def test_a_store_gives_every_record_as_it_is_the_newest_first(store: Store) -> None:
+def test_a_store_gives_every_record_as_it_is_the_newest_first(store: BlobStore) -> None:
     for number in (2, 1, 3):
         store.save(at(number))
     found = list(store.contents())

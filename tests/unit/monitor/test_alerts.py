@@ -17,6 +17,7 @@ from gate.errors import ConfigError
 from gate.monitor import alerts
 from gate.monitor.alerts import Alerts, Target, evaluation_events, is_due, target_of
 from gate.monitor.model import Counts, Observation
+from gate.monitor.observe import Scoring
 from gate.monitor.report import MonitorReport
 from gate.monitor.store import Delivery, MonitorState, open_state
 from gate.monitor.window import PassShare, Status, WindowFinding
@@ -76,7 +77,7 @@ def serving(receiver: Receiver) -> Iterator[Receiver]:
 def report(status: Status, failures: tuple[Observation, ...] = (), *, blind: bool = False) -> MonitorReport:
     finding = WindowFinding(status, PassShare(40, 100, 0.3, 0.5), why="why", blind=blind)
     passed = [Observation(f"passed {number}", 1.0, True, None) for number in range(100 - len(failures))]
-    return MonitorReport(finding, (*passed, *failures), None, (), {}, Counts(), 5.0, 0.01)
+    return MonitorReport(finding, (*passed, *failures), Scoring(()), Counts(), 5.0, 0.01)
 
 
 @pytest.fixture
@@ -87,13 +88,10 @@ def state(tmp_path: Path) -> Iterator[MonitorState]:
         yield found
 
 
-def tell(
-    state: MonitorState, target: Target, status: Status, now: float, *, form: str = "target", **more: Any
-) -> list[str]:
+def tell(state: MonitorState, target: Target, status: Status, now: float, **more: Any) -> list[str]:
     """Stores the status, and tells the target."""
     state.change(status, "why", now)
-    targets, exports = ([target], []) if form == "target" else ([], [target])
-    subject = Alerts(targets, exports, suite="shop", cool_down=100.0, silence=1000.0)
+    subject = Alerts([target], suite="shop", cool_down=100.0, silence=1000.0)
 
     async def once() -> list[str]:
         async with Client() as client:
@@ -191,7 +189,7 @@ def test_one_targets_failure_keeps_no_other_from_being_told(state: MonitorState)
 
         async def once() -> list[str]:
             async with Client() as client:
-                subject = Alerts(targets, [], suite="shop", cool_down=1.0, silence=100.0)
+                subject = Alerts(targets, suite="shop", cool_down=1.0, silence=100.0)
                 return await subject.tell(state, report(Status.CRITICAL), 0.0, client)
 
         assert asyncio.run(once()) == ["slack:A: HTTP 500"]
@@ -223,9 +221,9 @@ def test_scores_are_exported_as_events_of_the_genai_conventions(state: MonitorSt
     state.commit(seen, [], Counts(), now=3.0, look=1, criteria="c", export=True)
     with serving(Receiver(503)) as receiver:
         target = Target("otlp:LOGS", "otlp", receiver.url)
-        assert tell(state, target, Status.HEALTHY, 0.0, form="otlp") == ["otlp:LOGS: HTTP 503"]
-        assert tell(state, target, Status.HEALTHY, 5.0, form="otlp") == []
-        assert tell(state, target, Status.HEALTHY, 6.0, form="otlp") == []
+        assert tell(state, target, Status.HEALTHY, 0.0) == ["otlp:LOGS: HTTP 503"]
+        assert tell(state, target, Status.HEALTHY, 5.0) == []
+        assert tell(state, target, Status.HEALTHY, 6.0) == []
         assert len(receiver.got) == 2
         sent = receiver.got[1][1]
     assert sent == evaluation_events(seen, "shop")

@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gate.config.criteria import Setting, build_scorers
 from gate.config.specs import read_specs
-from gate.model import Case, Invocation, Part, ToolCall, Turn
+from gate.model import CALLS, RESPONSE, Case, Invocation, Part, ToolCall, Turn
 from gate.monitor.model import NO_AGENT, WatchedTrace
-from gate.monitor.observe import NOT_CAPTURED, Observer, scoring_for
+from gate.monitor.observe import NO_QUESTION, Observer, scoring_for
+from gate.scoring.score import UNRECORDED
 from gate.security.redact import Redactor
 from gate.system.serialize import unpack_invocations
 
@@ -84,20 +86,50 @@ def test_a_failed_agent_is_a_failed_trace() -> None:
 
 @pytest.mark.parametrize(
     ("missing", "text", "passed"),
-    [("output", "", None), ("input", "Here it is", True), ("calls", "Here it is", True), ("calls", "", True)],
+    [(RESPONSE, "", None), (CALLS, "Here it is", True), (CALLS, "", True)],
 )
 def test_what_was_not_captured_is_not_measured(missing: str, text: str, passed: bool | None) -> None:
-    trace = WatchedTrace("t", (turn(text),), not_captured=frozenset([missing]))
-    found = observer(REFUSES).observe_now(trace)
+    found = observer(REFUSES).observe_now(WatchedTrace("t", (replace(turn(text), unseen=(missing,)),)))
     assert found.passed is passed
-    assert (NOT_CAPTURED in found.why) is (passed is None)
+    assert (f"not recorded: {UNRECORDED[missing]}" in found.why) is (passed is None)
 
 
-@pytest.mark.parametrize(("reports", "missing", "passed"), [(True, "", True), (False, "", None), (True, "calls", None)])
-def test_calls_that_nobody_could_see_are_not_measured(reports: bool, missing: str, passed: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("reports", "missing", "passed"), [(True, (), True), (False, (), None), (True, (CALLS,), None)]
+)
+def test_calls_that_nobody_could_see_are_not_measured(
+    reports: bool, missing: tuple[str, ...], passed: bool | None
+) -> None:
     watch = observer({"forbidden_tools": {"tools": ["delete"]}})
-    trace = WatchedTrace("t", (turn("done", reports=reports),), not_captured=frozenset(filter(None, [missing])))
+    trace = WatchedTrace("t", (replace(turn("done", reports=reports), unseen=missing),))
     assert watch.observe_now(trace).passed is passed
+
+
+def test_a_part_that_was_not_captured_of_a_composite_is_not_measured() -> None:
+    watch = observer({**REFUSES, "weighted_score": {"weights": {"not_contains": 1.0}, "threshold": 0.5}})
+    found = watch.observe_now(WatchedTrace("t", (replace(turn(""), unseen=(RESPONSE,)),)))
+    assert (found.passed, found.scores) == (None, {})
+
+
+def test_an_answer_that_says_and_calls_nothing_is_a_failure_though_another_turn_was_not_captured() -> None:
+    turns = (replace(turn("", "first"), unseen=(RESPONSE,)), turn("", "second"))
+    found = observer(REFUSES).observe_now(WatchedTrace("t", turns))
+    assert (found.passed, "turn 2" in found.why) == (False, True), found.why
+
+
+def test_without_the_question_nothing_is_judged_and_the_rest_is_measured() -> None:
+    class Judge:
+        async def ask(self, question: Any) -> Any:
+            from gate.judges.prompt import Answers
+
+            return Answers(error="judge not reached")
+
+    criteria = {**REFUSES, "relevance": 0.7}
+    scorers = build_scorers(read_specs(criteria, lambda *_: "criteria"), (), Setting(judge=lambda _: "judge:test"))
+    watch = Observer(scoring_for(scorers), Redactor(), Judge())  # type: ignore[arg-type]
+    trace = WatchedTrace("t", (turn("Here it is", ""),), lacks_question=True)
+    (found,) = asyncio.run(watch.observe([trace]))
+    assert (found.passed, found.scores, NO_QUESTION in found.why) == (None, {"not_contains": 1.0}, True), found.why
 
 
 def test_a_forbidden_call_is_seen_in_any_turn() -> None:
@@ -110,8 +142,8 @@ def test_a_forbidden_call_is_seen_in_any_turn() -> None:
 
 def test_a_forbidden_call_that_was_seen_fails_though_another_turn_was_not_captured() -> None:
     watch = observer({"forbidden_tools": {"tools": ["delete"]}})
-    turns = (turn("one", "go on", ToolCall("delete", {"id": 1})), turn("two"))
-    found = watch.observe_now(WatchedTrace("t", turns, not_captured=frozenset({"calls"})))
+    turns = (turn("one", "go on", ToolCall("delete", {"id": 1})), replace(turn("two"), unseen=(CALLS,)))
+    found = watch.observe_now(WatchedTrace("t", turns))
     assert found.passed is False
     assert "delete" in found.why
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate.baselines import StoreSettings, open_store
-from gate.baselines.base import Store
+from gate.baselines.blobs import BlobStore
 from gate.baselines.reference import Reference, reference_to
 from gate.model import BaselineInfo, Criterion, Scale, Score, Trial
 from gate.pipeline import references
@@ -35,36 +35,36 @@ def record(commit: str, passing: int, plan: tuple[PlannedCase, ...] = PLAN, crit
     return Record(header, trials, footer_of(trials))
 
 
-def rates(store: Store, own: Record, where: GitContext = WHERE) -> tuple[float, ...]:
+def rates(store: BlobStore, own: Record, where: GitContext = WHERE) -> tuple[float, ...]:
     reference = reference_to([own], distance=0)
     return past_rates(store, reference, where, HEADER)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> BlobStore:
     return open_store("file", StoreSettings(root=tmp_path, environment={}, options={"path": "kept"}))
 
 
-def test_the_oldest_comes_first_whatever_was_stored_first(store: Store) -> None:
+def test_the_oldest_comes_first_whatever_was_stored_first(store: BlobStore) -> None:
     for commit, passing in ((COMMITS[2], 8), (COMMITS[0], 10), (COMMITS[1], 9)):
         store.save(record(commit, passing))
     assert rates(store, record(COMMITS[2], 8)) == pytest.approx((1.0, 0.9, 0.8))
 
 
-def test_only_commits_of_the_history_count(store: Store) -> None:
+def test_only_commits_of_the_history_count(store: BlobStore) -> None:
     store.save(record(COMMITS[0], 10))
     store.save(record("e" * 40, 1))
     assert rates(store, record(COMMITS[0], 10)) == (1.0,)
 
 
-def test_a_record_of_other_cases_or_of_another_measurement_is_left_out(store: Store) -> None:
+def test_a_record_of_other_cases_or_of_another_measurement_is_left_out(store: BlobStore) -> None:
     store.save(record(COMMITS[0], 10))
     store.save(record(COMMITS[1], 5, PLAN[:5]))
     store.save(record(COMMITS[2], 10, criterion=Criterion("quality", "quality", Scale.UNIT, fingerprint="q0")))
     assert rates(store, record(COMMITS[0], 10)) == (1.0,)
 
 
-def test_a_damaged_record_is_left_out(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_record_is_left_out(store: BlobStore, tmp_path: Path) -> None:
     store.save(record(COMMITS[0], 10))
     store.save(record(COMMITS[1], 9))
     (damaged,) = (tmp_path / "kept").rglob(f"{COMMITS[1]}*.jsonl")
@@ -74,7 +74,7 @@ def test_a_damaged_record_is_left_out(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("trials", "read"), [(20_000, 20), (100, 5), (19, 0)])
 def test_few_records_are_read_and_fewer_of_a_large_suite(
-    store: Store, monkeypatch: pytest.MonkeyPatch, trials: int, read: int
+    store: BlobStore, monkeypatch: pytest.MonkeyPatch, trials: int, read: int
 ) -> None:
     for commit in COMMITS:
         store.save(record(commit, 10))
@@ -85,7 +85,7 @@ def test_few_records_are_read_and_fewer_of_a_large_suite(
     assert asked == list(COMMITS[30 - read :])
 
 
-def test_without_a_store_a_baseline_or_a_history_nothing_is_read(store: Store) -> None:
+def test_without_a_store_a_baseline_or_a_history_nothing_is_read(store: BlobStore) -> None:
     store.save(record(COMMITS[0], 10))
     none = Reference(BaselineInfo(None))
     assert past_rates(None, none, WHERE, HEADER) == ()
