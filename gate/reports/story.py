@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gate.decision.causes import ROUNDING, most_suspect, proven_by_cases, proven_by_mean, tallies
-from gate.decision.estimates import margin_over, natural
+from gate.decision.estimates import natural
 from gate.decision.outcomes import PASS_RATE
 from gate.model import (
     Criterion,
@@ -26,8 +26,6 @@ from gate.reports.reasons import RULED_OUT, stage_text
 from gate.reports.words import about, causes, is_lower_better, pooled
 
 FEW_CASES = 10
-MOST_TIMES = 25
-"""Maximum number of cases that a reader is advised to have, as a multiple of the suite's."""
 
 
 def story(suite: SuiteResult) -> tuple[str, ...]:
@@ -154,8 +152,6 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
     if outcome.verdict == "INCONCLUSIVE":
         lines += _bounds(suite, evidence)
-        if suite.verdict is Verdict.INCONCLUSIVE:
-            lines += _to_decide(suite, evidence)
         if evidence.named:
             cases = listing(evidence.named)
             lines.append(f"suspected, but not proven at this error rate: {cases}; more baseline trials would tell")
@@ -285,50 +281,3 @@ def _says_something(found: MetricChange, low: float, criterion: Criterion) -> bo
 def _outward(bound: float) -> float:
     """Return a bound rounded away from zero: nothing short of the bound itself is ruled out."""
     return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)
-
-
-def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
-    for criterion, found in _blocking(suite, evidence):
-        if not found.holds and found.low is not None:
-            return [f"to decide {criterion.name}: {_what_decides(found, criterion)}"]
-    if _bounds(suite, evidence):
-        return []
-    return ["to decide: more cases, or more trials on both sides"]
-
-
-def _what_decides(found: MetricChange, criterion: Criterion) -> str:
-    """Return the cases, trials or margin that would decide, assuming the present estimate is true."""
-    trials = "more trials on both sides"
-    if found.change + found.margin <= 0:
-        return f"{trials}; the estimate itself is beyond its margin"
-    wide = f"a margin of {_as_option(max(-(found.low or 0.0), found.margin), criterion)}"
-    cases = enough_cases(found, criterion)
-    if cases:
-        return f"about {count(cases, 'case')}, or more baseline trials, or {wide}"
-    if found.change + margin_over(found, criterion, MOST_TIMES * found.cases) <= 0:
-        return f"{trials}, or {wide}; of more cases the margin is narrower, and the estimate itself is beyond it"
-    return f"{trials}; the estimate itself is close to its margin"
-
-
-def enough_cases(found: MetricChange, criterion: Criterion) -> int:
-    """Return the fewest cases for which the interval would be within the margin; 0 if more than can be advised.
-
-    The interval is assumed to shrink with the square root of the number of cases.
-    """
-    half, most = found.change - (found.low or 0.0), MOST_TIMES * found.cases
-    if margin_over(found, criterion, most) == found.margin:
-        cases = max(found.cases + 1, math.ceil(found.cases * (half / (found.change + found.margin)) ** 2 - ROUNDING))
-        if cases > most:
-            return 0
-        return cases
-    for cases in range(found.cases + 1, most + 1):
-        if half * math.sqrt(found.cases / cases) <= found.change + margin_over(found, criterion, cases):
-            return cases
-    return 0
-
-
-def _as_option(value: float, criterion: Criterion) -> str:
-    """Return a margin as in the configuration, rounded up: a lower one would be too narrow."""
-    if criterion.scale.is_relative:
-        value = abs(natural(-value, criterion))
-    return f"{math.ceil(100 * value - ROUNDING) / 100:.2f}"
