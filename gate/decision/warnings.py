@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from statistics import harmonic_mean
 from typing import Any
 
@@ -26,8 +25,7 @@ def warnings(comparison: Comparison, cause: Finding) -> tuple[Finding, ...]:
     else:
         found += _thin_baseline(comparison)
     found += _errors(comparison)
-    found += _cut_off(comparison)
-    found += _failing_tools(comparison)
+    found += _of_turns(comparison)
     found += _constant_answers(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
@@ -122,36 +120,31 @@ def _errors(comparison: Comparison) -> list[Finding]:
     return found
 
 
-# --- answers that were cut off --------------------------------------------------------------------
+# --- turns that were cut off, and tools that fail -------------------------------------------------
 
 
-def _cut_off(comparison: Comparison) -> list[Finding]:
-    """Return a finding if models say that they ended answers at the limit of their length."""
-    turns = [turn for trial in comparison.judged_trials for turn in trial.invocations]
-    cut = sum([turn.usage is not None and turn.usage.cut_off for turn in turns])
-    if not cut:
-        return []
-    return [Finding.of("answers_say_little", why="cut_off", answers=cut, of=len(turns))]
-
-
-# --- tools that fail ------------------------------------------------------------------------------
-
-
-def _failing_tools(comparison: Comparison) -> list[Finding]:
-    """Return a finding for each tool of which every call failed, in at least two trials: frameworks pass an exception
-    on to the model, so the agent may answer well nevertheless."""
+def _of_turns(comparison: Comparison) -> list[Finding]:
+    """Return a finding if models say that they ended answers at the limit of their length, and one for each tool of
+    which every call failed, in at least two trials: frameworks pass an exception on to the model, so the agent may
+    answer well nevertheless."""
+    turns = cut = 0
     errors: dict[str, list[str]] = {}
     worked = set[str]()
     for trial in comparison.judged_trials:
         failed: dict[str, str] = {}
-        for tool, error in chain.from_iterable([turn.tool_outcomes for turn in trial.invocations]):
-            if error:
-                failed.setdefault(tool, error)
-            else:
-                worked.add(tool)
+        for turn in trial.invocations:
+            turns += 1
+            cut += turn.usage is not None and turn.usage.cut_off
+            for tool, error in turn.tool_outcomes:
+                if error:
+                    failed.setdefault(tool, error)
+                else:
+                    worked.add(tool)
         for tool, error in failed.items():
             errors.setdefault(tool, []).append(error)
     found = []
+    if cut:
+        found.append(Finding.of("answers_say_little", why="cut_off", answers=cut, of=turns))
     for tool in sorted(errors.keys() - worked):
         if len(errors[tool]) > 1:
             found.append(Finding.of("tool_fails", tool=tool, trials=len(errors[tool]), error=errors[tool][0]))
