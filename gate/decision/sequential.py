@@ -21,11 +21,12 @@ runs. docs/dev/decisions/0004-decision-rule.md."""
 
 
 def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | More | None:
-    """Return the test's answer, or the trials that it requests; None if nothing is paired.
+    """Return the test's answer, or the trials that it requests; None if nothing is paired, or both sides have the same
+    trials.
 
     ``can_run=False`` looks once at trials of one round. ``stopped``: no further trial can run.
     """
-    if not comparison.paired:
+    if not comparison.paired or comparison.same_as:
         return None
     from gate.decision.engine.rule import decide  # weight: only with a baseline
 
