@@ -348,33 +348,29 @@ class GitStore(BlobStore):
         return BaselineWriteError(f"cannot be pushed to: {_reason(error)}", where=self._where, hint=hint)
 
     def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:
+        """Return the suite's oldest records beyond the limits, and the ledger without their marks.
+
+        Releases, accepted records and the anchor stay.
+        """
         new = _file(key)
         assert new is not None
         others = [file for file in self._listed().files if file.suite == new.suite and file.key != new.key]
-        gone = self._superseded(others, new, ledger)
-        kept = {new.key}
-        for file in others:
-            if file not in gone:
-                kept.add(file.key)
-        return [file.path for file in gone], ledger.only(kept)
-
-    def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
-        """Return a suite's oldest records beyond the limits, except releases, accepted records and the anchor."""
         stored = {file.key: file.time for file in (*others, new)}
         pinned = {line.key for line in ledger.lines if stays(line)}
         once_all_have_ended = ledger.at(LAST_SECOND)  # the end of an acceptance may reveal another anchor
         for view in (ledger, once_all_have_ended):
             judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
             pinned.update(judged[:ANCHOR_SEARCH])
-        kept = max(self.max_records - 1, 0)
+        most = max(self.max_records - 1, 0)
         newest = max((file.time for file in others), default=new.time)
         oldest = min(new.time, newest) - self.max_age_days * _DAY  # so one clock that is ahead drops nothing
-        gone = []
+        gone, kept = [], {new.key}
         for nth, file in enumerate(others):
-            is_beyond = nth >= kept or file.time < oldest
-            if is_beyond and file.key not in pinned:
-                gone.append(file)
-        return gone
+            if (nth >= most or file.time < oldest) and file.key not in pinned:
+                gone.append(file.path)
+            else:
+                kept.add(file.key)
+        return gone, ledger.only(kept)
 
     def _stored(self, data: bytes) -> str:
         return self._cloned().run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
