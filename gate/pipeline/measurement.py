@@ -85,7 +85,12 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         earlier_trials = len(journal.resumed)
         compared = journal.closed_terms.get("compared", ())
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
-        journal = stack.enter_context(_without_outage(session, journal, header, in_outage))
+        if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
+            # The agent was measured in the first round, so this is a further draw.
+            folder = records_folder(session.config, header.suite_id)
+            journal = stack.enter_context(anew(journal, header, folder, now()))
+        else:
+            journal = stack.enter_context(without(journal, in_outage, "an outage"))
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
             others = _of_another_base(journal, compared, found.first)
@@ -283,19 +288,6 @@ def _of_another_base(journal: RecordWriter, compared: Sequence[str], reference: 
     if not reference.records or not compared or compared[0].startswith((reference.commit or "no commit")[:12]):
         return []
     return [trial for trial in journal.resumed if trial.side is Side.BASELINE and trial.tag != BASE]
-
-
-def _without_outage(
-    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial]
-) -> RecordWriter:
-    """Return the journal without trials of an outage; ``header`` is that of a new run.
-
-    If any trial of the first round among them has an answer, the agent was measured, and this is a further
-    draw.
-    """
-    if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
-        return anew(journal, header, records_folder(session.config, header.suite_id), now())
-    return without(journal, in_outage, "an outage")
 
 
 async def _check_end(session: Session, journal: RecordWriter) -> None:

@@ -253,19 +253,15 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
     head = Git(config.root, environment=environment).head()
     said = []
     for suite_id in suite_ids(config, environment):
-        path = _newest_finished(config, suite_id)
+        found = next(_finished(config, suite_id), None)
+        if found is None:
+            folder = str(records_folder(config, suite_id))
+            raise BaselineWriteError(f"no finished record of {suite_id!r}", where=folder, hint="`gate run` makes one")
+        path, header = found
         said.append(save_baseline(config, path, environment, release=release, key=key))
-        commit = read_header(path).commit
-        if commit and head and commit != head:
-            said.append(f"it is a run of {commit[:12]}; `gate run` measures {head[:12]}, which is checked out")
+        if header.commit and head and header.commit != head:
+            said.append(f"it is a run of {header.commit[:12]}; `gate run` measures {head[:12]}, which is checked out")
     return "\n".join(said)
-
-
-def _newest_finished(config: Config, suite_id: str) -> Path:
-    for path, _ in _finished(config, suite_id):
-        return path
-    folder = records_folder(config, suite_id)
-    raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
 
 
 def _finished(config: Config, suite_id: str) -> Iterator[tuple[Path, Header]]:
