@@ -46,7 +46,7 @@ _DAY = 86_400.0
 _NAME = re.compile(
     r"(?P<suite>[^/]+)/(?P<created>\d{8}T\d{6})"
     r"-(?P<key>(?:[0-9a-f]{40,64}|uncommitted))"
-    r"-(?P<agent>[0-9a-f]{12}|unknown)\.jsonl"
+    r"-(?:[0-9a-f]{12}|unknown)\.jsonl"
 )
 _LOST_RACE = re.compile(
     r"\[rejected\]|cannot lock ref|failed to update ref|incorrect old value|reference already exists"
@@ -75,7 +75,6 @@ class _File(Struct, frozen=True):
     """UTC, as ``YYYYMMDDTHHMMSS``, which sorts by time."""
     key: str
     """The commit."""
-    agent: str
 
     @property
     def time(self) -> float:
@@ -179,7 +178,13 @@ class GitStore(BlobStore):
         return f"`git rm` it, then {AGAIN}"
 
     def key_of_record(self, header: Header) -> str:
-        return _named(header).path
+        # The agent's part in the name avoids reading records that cannot be pooled.
+        agent = "unknown"
+        if header.agent:
+            agent = hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
+        created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
+        return f"{suite_key(header.suite_id)}/{created}-{commit_key(header)}-{agent}.jsonl"
 
     def commit_in(self, key: str) -> str:
         name = _NAME.fullmatch(key)
@@ -422,18 +427,7 @@ def _file(path: str) -> _File | None:
     name = _NAME.fullmatch(path)
     if name is None:
         return None
-    return _File(path, name["suite"], name["created"], name["key"], name["agent"])
-
-
-def _named(header: Header) -> _File:
-    """Return the place of a record. The agent's part in the name avoids reading records that cannot be pooled."""
-    seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
-    created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
-    agent = "unknown"
-    if header.agent:
-        agent = hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    suite, key = suite_key(header.suite_id), commit_key(header)
-    return _File(f"{suite}/{created}-{key}-{agent}.jsonl", suite, created, key, agent)
+    return _File(path, name["suite"], name["created"], name["key"])
 
 
 def _entry(file: _File, suite_id: str) -> Entry:
