@@ -83,7 +83,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         journal = stack.enter_context(journal)
         journal, unsure = _without_unconfirmed(session, journal, stack)
         earlier_trials = len(journal.resumed)
-        compared = journal.closed_terms.get("compared", ())
+        compared = journal.closed_terms.get("compared")
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
             # The agent was measured in the first round, so this is a further draw.
@@ -280,12 +280,14 @@ def _without_unconfirmed(session: Session, journal: RecordWriter, stack: ExitSta
     return kept, f"{what}: nobody knows whether the agent stayed the same"
 
 
-def _of_another_base(journal: RecordWriter, compared: Sequence[str], reference: Reference) -> list[Trial]:
+def _of_another_base(journal: RecordWriter, compared: object, reference: Reference) -> list[Trial]:
     """Return trials of a base's agent that is not the reference's; ``compared``: the references of the record's run.
 
     While its base is not measured yet, a change is compared with an older one.
     """
-    if not reference.records or not compared or compared[0].startswith((reference.commit or "no commit")[:12]):
+    if not (reference.records and isinstance(compared, list) and compared):
+        return []
+    if str(compared[0]).startswith((reference.commit or "no commit")[:12]):
         return []
     return [trial for trial in journal.resumed if trial.side is Side.BASELINE and trial.tag != BASE]
 
