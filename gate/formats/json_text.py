@@ -46,6 +46,14 @@ def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = 
     return value
 
 
+def json_or_text(text: str) -> Any:
+    """Return the value of a JSON text, within the bounds of this module; any other text unchanged."""
+    try:
+        return parse_json(text, "")
+    except (ValueError, ConfigError):
+        return text
+
+
 def bounded_json(value: Any) -> Any:
     """Return a JSON value from another source, checked against the bounds of this module.
 
