@@ -179,7 +179,8 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
         if cookies is not None:
             headers = cookies.beside(headers, url)
         if request.traceparent:
-            headers = _traced(headers, request.traceparent)
+            headers = {name: value for name, value in headers.items() if name.lower() != "traceparent"}
+            headers["traceparent"] = request.traceparent
         request.clock.stop()
         try:
             response = await self._client.request(method, url, headers=headers, body=data, on_send=request.clock.start)
@@ -222,11 +223,6 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
         return decode_answer(response.body, must_be_json=True), response.duration
 
 
-def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
-    others = {name: value for name, value in headers.items() if name.lower() != "traceparent"}
-    return {**others, "traceparent": traceparent}
-
-
 def _beginning(body: bytes) -> str:
     """Return the beginning of a body, without a word that is cut off, which may be half of a secret."""
     text = body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")
@@ -254,7 +250,8 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
     if lacks:
         message = f"HTTP {status}: the request has no {lacks[1]!r}"
     if 300 <= status < 400:
-        message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
+        target = response.headers.get("location", "nowhere").partition("?")[0]  # a query may hold credentials
+        message = f"HTTP {status}: redirects are not followed (to {shorten(target, 200)})"
     message += refused_by(status, response.body, kind)
     if status in (401, 403):
         message += "; is its key set? "
@@ -267,11 +264,6 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
         with suppress(AgentFailure):
             turn = so_far(decode_answer(response.body, must_be_json=True), parts_of)
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait, turn=turn, status=status)
-
-
-def _target(response: Response) -> str:
-    """Return the target of a redirect, without the query, which may hold credentials."""
-    return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
 
 
 def connections() -> int:

@@ -78,7 +78,8 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
         chat = self._server.api == "chat"
         asked, key, path = list[Any](request.messages), "messages", "/chat/completions"
         if not chat:
-            asked, key, path = list(map(_as_input, request.messages)), "input", "/responses"
+            asked = [{**message, "content": _as_input(message["content"])} for message in request.messages]
+            key, path = "input", "/responses"
         if self._server.system:
             asked.insert(0, {"role": "system", "content": self._server.system})
         said: list[Any] = []
@@ -143,19 +144,19 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
         return told
 
 
-def _as_input(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a chat message in the form of the Responses API, which names the parts of its content differently."""
-    if not isinstance(message["content"], list):
-        return message
-    return {**message, "content": [_input_part(part) for part in message["content"]]}
-
-
-def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    if part["type"] == "text":
-        return {"type": "input_text", "text": part["text"]}
-    if part["type"] == "image_url":
-        return {"type": "input_image", "image_url": part["image_url"]["url"]}
-    return {"type": "input_file", **part["file"]}
+def _as_input(content: Any) -> Any:
+    """Return a chat message's content in the form of the Responses API, which names its parts differently."""
+    if not isinstance(content, list):
+        return content
+    found: list[dict[str, Any]] = []
+    for part in content:
+        if part["type"] == "text":
+            found.append({"type": "input_text", "text": part["text"]})
+        elif part["type"] == "image_url":
+            found.append({"type": "input_image", "image_url": part["image_url"]["url"]})
+        else:
+            found.append({"type": "input_file", **part["file"]})
+    return found
 
 
 def _said(answer: Any, *, chat: bool) -> list[Any]:
