@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -66,11 +67,11 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
     kind = "openai"
     takes_attached = True
 
-    def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
-        self.parts_of = lambda answer: {"messages": _said(answer, chat=server.api == "chat")}
+    def __init__(self, options: OpenAIOptions, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
+        self.parts_of = lambda answer: {"messages": _said(answer, chat=options.openai.api == "chat")}
         key = environment.get("OPENAI_API_KEY")
-        if key and not any(name.lower() == "authorization" for name in server.headers):
+        if key and not any(name.lower() == "authorization" for name in options.openai.headers):
             self._headers["Authorization"] = f"Bearer {key}"
 
     async def answer(self, request: Request) -> Invocation:

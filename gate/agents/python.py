@@ -31,7 +31,7 @@ from gate.agents.base import (
     refuse_truncated,
 )
 from gate.errors import ConfigError, MeasureError, brief, closest
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 from gate.model.strict import Words
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
@@ -272,12 +272,13 @@ class PythonAgent(Agent):
 
     Options = PythonOptions
 
-    def __init__(self, options: PythonOptions, root: Path, interpreter: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, options: PythonOptions, root: Path, environment: Mapping[str, str]) -> None:
         self._options = options
         self._root = root
-        self._interpreter = interpreter
+        self._interpreter = interpreter_of(options.executable, root)
         self._descendants = Descendants()
-        self._environment = self._descendants.marked({**environment, "PYTHONUNBUFFERED": "1"})
+        passed = allowed_environment(environment, options.env)
+        self._environment = self._descendants.marked({**passed, "PYTHONUNBUFFERED": "1"})
         self._workers: list[_Worker | None] = [None] * options.workers
         self._suspect_worker: list[_Worker | None] = [None]
         self._starting = asyncio.Lock()
@@ -289,18 +290,6 @@ class PythonAgent(Agent):
         self._changed = asyncio.Event()
         """Set, and replaced, when a worker is released or started."""
         self._worker_options: dict[str, Any] = {"results": str(RESULTS)}
-
-    @classmethod
-    def make(
-        cls,
-        options: PythonOptions,
-        *,
-        root: Path,
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> PythonAgent:
-        interpreter = interpreter_of(options.executable, root)
-        return cls(options, root, interpreter, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
         self._descendants.watch(0 if self.user is None else self.user.number)
