@@ -26,7 +26,6 @@ _HOMES = {
     "gate.metrics.base": (
         "Composite",
         "Context",
-        "TurnFinding",
         "Judged",
         "Metric",
         "NoOptions",

@@ -33,7 +33,6 @@ from gate.metrics.base import NoOptions as NoOptions
 from gate.metrics.base import Options as Options
 from gate.metrics.base import PerTurn as PerTurn
 from gate.metrics.base import TrialOutput as TrialOutput
-from gate.metrics.base import TurnFinding as TurnFinding
 from gate.model import Case as Case
 from gate.model import CaseResult as CaseResult
 from gate.model import CriterionResult as CriterionResult

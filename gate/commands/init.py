@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -34,10 +33,7 @@ CORRECT = "fix the error above, then: gate run"
 @click.option("--no-workflow", is_flag=True, help="Write no workflow for GitHub or GitLab.")
 @click.option("--no-run", is_flag=True, help="Run no cases.")
 @click.option("--force", is_flag=True, help="Replace files that you have edited.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before writing. It asks only on a terminal, never in CI.")
-def init(
-    folder: Path, url: str | None, number: int | None, no_workflow: bool, no_run: bool, force: bool, yes: bool
-) -> NoReturn:
+def init(folder: Path, url: str | None, number: int | None, no_workflow: bool, no_run: bool, force: bool) -> NoReturn:
     """Write a first gate.yaml for this repository.
 
     Looks for agents without importing or running anything in the repository; asks a server that it found, if it
@@ -45,7 +41,7 @@ def init(
     it keeps files that you have edited. Ends with the exit code of the first run; with 2 if you have edited
     gate.yaml, and with 0 under --no-run.
     """
-    from gate.commands.setup.first_files import check_replaceable, propose, run_first, with_answers, write
+    from gate.commands.setup.first_files import check_replaceable, propose, run_first, write
     from gate.commands.setup.served import agent_at, as_it_describes_itself
     from gate.commands.setup.survey import survey
     from gate.system.signals import run as run_coroutine
@@ -54,14 +50,11 @@ def init(
     found = survey(folder)
     if url is not None:
         found.agents.insert(0, run_coroutine(agent_at(url, found.agents, os.environ)))
-    asks = not yes and sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
     _show(found)
-    agent = chosen = _chosen(found, number, asks=asks)
+    agent = chosen = _chosen(found, number)
     if agent is not None and agent.start and url is None:
         agent = run_coroutine(as_it_describes_itself(agent, os.environ))
     proposal = propose(found, agent, folder, workflow=not no_workflow)
-    if asks and not click.confirm(f"write {', '.join(proposal.files)}?", default=True):
-        raise SystemExit(0)
     written, kept = write(folder, proposal, force=force)
     for name in written:
         click.echo(f"wrote {folder / name}")
@@ -76,8 +69,8 @@ def init(
             again += f" --agent {found.agents.index(chosen) + 1}"
         first = run_first(folder, os.environ, proposal, again)
         _show_first(first)
-        answered = with_answers(proposal, first.answers)
-        if answered != proposal:
+        if first.answers and proposal.own_cases:
+            answered = propose(found, agent, folder, workflow=not no_workflow, answers=first.answers)
             write(folder, answered, force=force)
     _end(proposal, found, folder, [*written, *kept], first, workflow=not no_workflow)
     raise SystemExit(0 if first is None else int(first.code))
@@ -101,17 +94,14 @@ def _show(found: Survey) -> None:
         click.echo(console(f"found {note}", 300))
 
 
-def _chosen(found: Survey, number: int | None, *, asks: bool) -> FoundAgent | None:
-    """Return the agent with this number; without one, the choice made on a terminal, or the first."""
+def _chosen(found: Survey, number: int | None) -> FoundAgent | None:
+    """Return the agent with this number; without one, the first."""
     from gate.errors import ConfigError
 
     if number is not None and number > len(found.agents):
         raise ConfigError(f"--agent {number}: {len(found.agents)} found")
     if number is None and len(found.agents) > 1:
-        if asks:
-            number = click.prompt("which agent", type=click.IntRange(1, len(found.agents)), default=1)
-        else:
-            click.echo("taking agent 1 (--agent N takes another)")
+        click.echo("taking agent 1 (--agent N takes another)")
     return found.agents[(number or 1) - 1] if found.agents else None
 
 

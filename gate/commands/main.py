@@ -35,6 +35,8 @@ REMOVED_OPTIONS = {
     "attest --output": "leave it out: the signed statement is beside the statement",
     "decide --jsonl": "leave it out, as there is only one format",
     "demo --folder": "leave it out: the demo is in a new temporary folder, which it names",
+    **dict.fromkeys(("doctor --json", "doctor --verbose", "doctor -v"), "leave it out: every check is a line"),
+    **dict.fromkeys(("init --yes", "init -y"), "leave it out: nothing is asked"),
     "monitor --receive": "set `monitor.receive` in gate.yaml",
     "monitor --prometheus": "set `monitor.prometheus` in gate.yaml",
     "power --stored": "leave it out: it counts the trials that a baseline has",

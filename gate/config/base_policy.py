@@ -173,31 +173,19 @@ def read_base(
         return BasePolicy(path.parent, None)
     try:
         known = read_config(path, of_base=True)
-        config = known.load({**_unstated(usual or {}, known), **_of_base(overrides, source, known)})
+        stated, now = known.data.get("baseline") or {}, source.data.get("baseline") or {}
+        applied = {key: value for key, value in (usual or {}).items() if key.partition(".")[2] not in stated}
+        for key, value in overrides.items():
+            is_of_agent = key.partition(".")[0] == "agent"
+            is_of_removed_store = key == "baseline.store" and "store" in stated and "store" not in now
+            if not is_of_agent and not is_of_removed_store:
+                applied[key] = value
+        config = known.load(applied)
         config = replace(config, base_root=config.root)
         suites, criteria, unread = _suites_of(config)
     except GateError as error:
         return BasePolicy(path.parent, None, broken=f"the base commit's configuration cannot be read: {error.what}")
     return BasePolicy(config.root, config, suites, criteria, unread, digest=_digest(config.root))
-
-
-def _of_base(overrides: Mapping[str, Any], source: ConfigFile, base: ConfigFile) -> dict[str, Any]:
-    """Return the overrides that apply to the base, too: not those of the agent, or of a store that the change
-    removed."""
-    before, now = base.data.get("baseline") or {}, source.data.get("baseline") or {}
-    took_store_out = "store" in before and "store" not in now
-    found = {}
-    for key, value in overrides.items():
-        is_agent = key.partition(".")[0] == "agent"
-        if not is_agent and not (took_store_out and key == "baseline.store"):
-            found[key] = value
-    return found
-
-
-def _unstated(usual: Mapping[str, Any], base: ConfigFile) -> dict[str, Any]:
-    """Return the keys of the baselines that the base commit does not state."""
-    stated = base.data.get("baseline") or {}
-    return {key: value for key, value in usual.items() if key.partition(".")[2] not in stated}
 
 
 def _suites_of(config: Config) -> tuple[dict[str, Suite], dict[str, tuple[CriterionSpec, ...]], str]:
@@ -249,7 +237,7 @@ def under_base_policy(source: ConfigFile, overrides: Mapping[str, Any], base: Ba
         return Rules(head, (FIRST,), is_first=True, commit=base.commit)
     if _digest(base.root) != base.digest:
         raise ConfigError("the base commit's files were changed before they were used", where=str(base.root))
-    settings, changes = settings_under_base(base.config.file, head.file)
+    settings, changes = settings_under_base(base.config, head)
     agent_rules, agent_changes = agent_under_base(base.config, source.load())
     head = replace(source.load({**overrides, **settings, **agent_rules}), base_root=base.root)
     ruled = {}
@@ -308,7 +296,8 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
     else:
         before = base.criteria[suite.id]
         formerly = former_cases(known.cases, suite.cases)
-    specs, differences = criteria_under_base(before, stated_criteria(head, suite).specs)
+    own = stated_criteria(head, suite).specs
+    specs, differences = criteria_under_base(before, own)
     changes += differences
     thresholds: dict[str, dict[str, float]] = {}
     if not base.unread:
@@ -319,19 +308,13 @@ def _suite_under_base(suite: Suite, base: BasePolicy, head: Config, changes: lis
     stated = formerly
     if base.unread and suite.cases:
         stated = {case.id: case for case in suite.cases}
-    kept = {case_id: _of_criteria(case, before) for case_id, case in stated.items()}
-    return SuiteRules(specs, thresholds, formerly, _with_options_of(before, specs), kept, clusters)
-
-
-def _of_criteria(case: Case, specs: Sequence[CriterionSpec]) -> dict[str, float]:
-    """Return a case's thresholds of these criteria."""
-    return {spec.name: case.thresholds[spec.name] for spec in specs if spec.name in case.thresholds}
-
-
-def _with_options_of(before: Sequence[CriterionSpec], effective: Sequence[CriterionSpec]) -> tuple[CriterionSpec, ...]:
-    """Return the base's criteria with the options in effect: its demands apply to scores measured under those."""
-    options = {spec.name: spec.options for spec in effective}
-    return tuple(replace(spec, options=options[spec.name]) for spec in before)
+    kept = {}
+    for case_id, case in stated.items():
+        kept[case_id] = {spec.name: case.thresholds[spec.name] for spec in before if spec.name in case.thresholds}
+    options = {spec.name: spec.options for spec in specs}
+    demands = [replace(spec, options=options[spec.name]) for spec in before]  # on scores measured under these options
+    removed = frozenset(spec.name for spec in before) - {spec.name for spec in own}
+    return SuiteRules(specs, thresholds, formerly, tuple(demands), kept, clusters, removed)
 
 
 def former_cases(base: Sequence[Case], head: Sequence[Case]) -> dict[str, Case]:
@@ -406,8 +389,6 @@ def redefines_agent(base: Config, head: Config) -> bool:
 
     Suites and the gate's output are no part of the agent, so naming others takes files out of it.
     """
-
-    def definition(config: Config) -> tuple[Any, ...]:
-        return config.agent_kind, config.agent.sources, config.agent.version, config.file.output
-
-    return definition(base) != definition(head) or not set(head.file.suite) <= set(base.file.suite)
+    before = base.agent_kind, base.agent.sources, base.agent.version, base.file.output
+    now = head.agent_kind, head.agent.sources, head.agent.version, head.file.output
+    return before != now or not set(head.file.suite) <= set(base.file.suite)

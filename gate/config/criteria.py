@@ -177,7 +177,7 @@ def _scorer(spec: CriterionSpec, cases: Sequence[Case], setting: Setting) -> Sco
 
 
 def with_demands(criterion: Criterion, spec: CriterionSpec, metric_type: type[Metric[Any]]) -> Criterion:
-    """Return the criterion with the demands of an entry; what it measures stays the same."""
+    """Return the criterion with the demands of an entry, such as the base commit's; it measures the same."""
     common = spec.under(metric_type).common
     return replace(
         criterion,
@@ -190,11 +190,6 @@ def with_demands(criterion: Criterion, spec: CriterionSpec, metric_type: type[Me
         blocks_regression=common.blocking and common.regression == "block",
         ratchet=common.ratchet,
     )
-
-
-def with_demands_of(scorer: Scorer, spec: CriterionSpec) -> Criterion:
-    """Return a scorer's criterion with the demands of another entry, such as the base commit's."""
-    return with_demands(scorer.criterion, spec, type(scorer.metric))
 
 
 def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: str) -> None:
@@ -226,7 +221,7 @@ def _metric_type(
     if spec.metric_type is not None:
         read_options(spec.metric_type.options_type, spec.options, where)  # its hint names the common options
         return spec.metric_type, dict(spec.options), {}
-    from gate.metrics.custom.resolve import resolve_custom  # weight: only if there are custom metrics
+    from gate.metrics.custom.isolated import resolve_custom  # weight: only if there are custom metrics
 
     use = MetricUse(spec.name, spec.common.threshold, environment=setting.environment)
     return resolve_custom(spec.metric, use, spec.options, setting.folders, where)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic.json_schema import models_json_schema
 
 from gate.agents import AGENTS
 from gate.agents.base import agent_class
@@ -28,8 +28,6 @@ from gate.suites import FORMATS
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
 """Models that can also be written as a string."""
 TEXT = {"type": "string"}
-SHARED_BY = 3
-"""Number of definitions that must share a property before it is defined separately."""
 LINE_LENGTH = 110
 
 
@@ -73,7 +71,6 @@ def json_schema() -> dict[str, Any]:
     for name in TEXT_ALONE:
         definitions[name] = {"anyOf": [TEXT, definitions[name]]}
     definitions["TraceOptions"] = {"anyOf": [{"type": "boolean"}, definitions["TraceOptions"]]}
-    _share_properties(definitions)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Agent Gate"}
     return {**about, **schema, "$defs": definitions}
 
@@ -137,8 +134,7 @@ def _criteria(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
     """Return the schemas of the models and of all models that they mention, by name, described and shortened."""
-    mode: JsonSchemaMode = "validation"
-    _, whole = models_json_schema([(model, mode) for model in models])
+    _, whole = models_json_schema([(model, "validation") for model in models])
     mentioned = {model.__name__: model for root in models for model in _with_inner(root)}
     definitions = {}
     for name, definition in whole["$defs"].items():
@@ -150,27 +146,6 @@ def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
             key = mentioned[name].model_fields[field].alias or field
             properties[key] = {"description": " ".join(text.split()).replace("``", "`"), **properties[key]}
     return definitions
-
-
-def _share_properties(definitions: dict[str, Any]) -> None:
-    """Define a property shared by several definitions once, and refer to it."""
-    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
-    for definition in definitions.values():
-        for branch in (definition, *definition.get("anyOf", [])):
-            for name, value in branch.get("properties", {}).items():
-                places.setdefault(json.dumps([name, value]), []).append((branch["properties"], name))
-    for found in places.values():
-        properties, name = found[0]
-        if len(found) < SHARED_BY or "$ref" in properties[name]:
-            continue
-        shared = f"shared.{name}"
-        number = 2
-        while shared in definitions:
-            shared = f"shared.{name}.{number}"
-            number += 1
-        definitions[shared] = properties[name]
-        for properties, name in found:
-            properties[name] = {"$ref": f"#/$defs/{shared}"}
 
 
 def _shortened(schema: Any) -> Any:

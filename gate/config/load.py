@@ -64,6 +64,9 @@ class SuiteRules(Struct, frozen=True):
     """The base commit's thresholds, by case."""
     clusters: Mapping[str, str] = field(default_factory=dict)
     """By case, its cluster at the base commit if the change assigns another; empty for none."""
+    removed: frozenset[str] = frozenset()
+    """Names of the base commit's criteria that the change removed. They are no longer measured or compared once all
+    cases that they apply to are removed."""
 
 
 class Config(Struct, frozen=True):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
-from gate.config.criteria import rubrics_of, with_demands_of
+from gate.config.criteria import rubrics_of, with_demands
 from gate.config.load import Config
 from gate.config.specs import CriterionSpec
 from gate.judges.options import CALIBRATION_FILE
@@ -41,7 +40,13 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     metric, criterion = scorer.metric, scorer.criterion
     if not isinstance(metric, Judged):
         return scorer
-    from gate.judges.calibration import load, may_block, not_applied, not_corrected  # weight: only where asked
+    from gate.judges.calibration import (  # weight: judged only
+        is_stale,
+        load,
+        not_applied,
+        not_blocking,
+        not_corrected,
+    )
 
     own = config.root / CALIBRATION_FILE
     reviewed = own  # the base commit's file, if there is a base
@@ -52,13 +57,16 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     marks = {mark_of(criterion)}
     for spec in before:
         if spec.name == criterion.name:
-            marks.add(mark_of(with_demands_of(scorer, spec)))
-    may, why = may_block(found, metric.min_kappa, marks)
-    if not may:
+            marks.add(mark_of(with_demands(criterion, spec, type(metric))))
+    why = not_blocking(found, metric.min_kappa, marks)
+    if why:
         scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))
     scorer = replace(scorer, held_back=why)
     if found is None:
-        return replace(scorer, note=_stale(place, criterion))
+        if not is_stale(place, criterion.fingerprint, criterion.name):
+            return scorer
+        gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
+        return replace(scorer, note=f"{criterion.name}: its calibration {gone}")
     if gone := not_applied(found, marks):
         return replace(scorer, note="" if why else f"{criterion.name}: {gone}: nothing is corrected")
     if place != reviewed:
@@ -74,22 +82,11 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     return replace(scorer, criterion=replace(scorer.criterion, calibration=known), note=note)
 
 
-def _stale(place: Path, criterion: Criterion) -> str:
-    """Return a note if the calibration is for another judge or wording; empty if there is none."""
-    from gate.judges.calibration import is_stale  # weight: only where asked
-
-    gone = "is of another judge, wording or options and no longer applies: run `gate calibrate` again"
-    stale = is_stale(place, criterion.fingerprint, criterion.name)
-    return f"{criterion.name}: its calibration {gone}" if stale else ""
-
-
 def _asks_by_case(scorer: Scorer, cases: Sequence[Case]) -> bool:
     """True if cases have their own options or rubrics, so that their question differs from the labelled one."""
     kind = scorer.metric.rubric_type
-    if scorer.by_case:
-        return True
-    if not kind:
-        return False
+    if scorer.by_case or not kind:
+        return bool(scorer.by_case)
     return any(rubric.type == kind for case in cases for rubric in rubrics_of(case))
 
 

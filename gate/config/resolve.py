@@ -3,7 +3,7 @@ here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from gate.config.criteria import (
     place_of_case,
     unread_expectations,
     unread_rubrics,
-    with_demands_of,
+    with_demands,
 )
 from gate.config.load import Config, SuiteRules
 from gate.config.people import notes_of, with_calibrations
@@ -168,25 +168,35 @@ def make_plans(config: Config, environment: Mapping[str, str], *, calibrating: b
         judge=judge_of,
     )
     plans = []
-    for suite in suites:
-        _check_categories(suite, setting.context)
     judged = is_set_up(config.file.judge, environment)
     for suite in suites:
+        _check_categories(suite, setting.context)
         stated = stated_criteria(config, suite)
         if not judged:
             stated = _without_judged_parts(stated, suite, config)
         plans.append(_plan(config, suite, stated, setting, whole[suite.id], calibrating=calibrating))
-    _check_scorers(config, plans)
-    _check_attached(config, plans)
-    _check_models(config, plans, environment)
-    return tuple([_with_user(plan, config, environment) for plan in plans])
+        _check_agent(config, plans[-1])
+    return tuple(_with_models(config, plans, environment))
 
 
-def _with_user(plan: Plan, config: Config, environment: Mapping[str, str]) -> Plan:
-    """Return the plan with the user that a model plays; in a replay, the user is recorded."""
-    if config.agent_kind == "replay" or not any(case.scenario for case in plan.suite.cases):
-        return plan
-    return replace(plan, user=fingerprint_of_user(config.file.simulated_user, config.file.judge, environment))
+def _with_models(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> Iterator[Plan]:
+    """Yield the plans with the user that a model plays; in a replay, the user is recorded.
+
+    Raises:
+        ConfigError: the run's judge or simulated user could not be reached.
+    """
+    judged = []
+    for plan in plans:
+        judged += [scorer.criterion.name for scorer in plan.judged]
+    judge, user, usd = config.file.judge, config.file.simulated_user, config.file.budget.usd
+    check_judge(judge, environment, needed_by=judged, usd=usd)
+    for plan in plans:
+        if config.agent_kind == "replay" or not any(case.scenario for case in plan.suite.cases):
+            yield plan
+        else:
+            simulated = (user or SimulatedUserOptions()).as_judge(judge)
+            check_judge(simulated, environment, needed_by=["the simulated user"], usd=usd)
+            yield replace(plan, user=fingerprint_of_user(user, judge, environment))
 
 
 def read_suites(config: Config) -> list[Suite]:
@@ -373,14 +383,13 @@ def _plan(
     calibrating: bool,
 ) -> Plan:
     rules = config.base_rules.get(suite.id, SuiteRules(()))
-    only_base = _only_at_base(config, suite, rules)
     setting = replace(
         setting,
         place=stated.place,
         whole=whole if len(whole) > len(suite.cases) else (),
-        demanded=only_base,
+        demanded=rules.removed,
     )
-    scorers = _without_idle(build_scorers(stated.specs, suite.cases, setting), only_base, suite.cases)
+    scorers = _without_idle(build_scorers(stated.specs, suite.cases, setting), rules.removed, suite.cases)
     if not calibrating:
         scorers = with_calibrations(config, scorers, suite.cases, rules.before)
         hint = "; ".join((*_held_back(scorers), "see `gate calibrate`, or let another criterion block"))
@@ -434,17 +443,6 @@ def _held_back(scorers: Iterable[Scorer]) -> list[str]:
     return [f"{scorer.criterion.name} {scorer.held_back}" for scorer in scorers if scorer.held_back]
 
 
-def _only_at_base(config: Config, suite: Suite, rules: SuiteRules) -> frozenset[str]:
-    """Return the names of the base commit's criteria that the change removed.
-
-    If all cases that such a criterion applies to are removed, it is no longer measured or compared.
-    """
-    if not rules.before:
-        return frozenset()
-    own = {spec.name for spec in stated_criteria(replace(config, base_rules={}), suite).specs}
-    return frozenset(spec.name for spec in rules.before) - own
-
-
 def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criterion, ...]:
     """Return the base commit's demands on the same scores; a criterion that may not block does not block under them,
     either."""
@@ -453,55 +451,37 @@ def _base_criteria(scorers: Iterable[Scorer], rules: SuiteRules) -> tuple[Criter
     for scorer in scorers:
         criterion = scorer.criterion
         if criterion.name in before:
-            criterion = with_demands_of(scorer, before[criterion.name])
+            criterion = with_demands(criterion, before[criterion.name], type(scorer.metric))
             if scorer.held_back:
                 criterion = replace(criterion, blocking=False, blocks_regression=False)
             found.append(criterion)
     return tuple(found)
 
 
-def _check_scorers(config: Config, plans: Sequence[Plan]) -> None:
-    """Raise ConfigError for criteria that this kind of agent provides nothing for."""
-    for plan in plans:
-        for scorer in plan.scorers:
-            name = scorer.criterion.name
-            if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
-                what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
-                raise ConfigError(what, where=config.criteria.file, hint="remove run_in: the gate imports it")
-            if scorer.needs_calls and not config.agent.tells_tools:
-                place = f"agent.{config.agent_kind}.response"
-                what = f"{name} looks at tool calls, and {place} does not say where to find them"
-                hint = "add tool_calls: and their path to response, or leave the criterion out"
-                raise ConfigError(what, where=str(config.path), hint=hint)
-
-
-def _check_attached(config: Config, plans: Sequence[Plan]) -> None:
-    """Raise ConfigError if a question has files that this kind of agent does not receive: it would be another one."""
+def _check_agent(config: Config, plan: Plan) -> None:
+    """Raise ConfigError for criteria that this kind of agent provides nothing for, or for a question with files that it
+    does not receive: it would be another question."""
+    for scorer in plan.scorers:
+        name = scorer.criterion.name
+        if isinstance(scorer.metric, InAgentMetric) and config.agent_kind != "python":
+            what = f"{name}: `run_in: agent` needs a python: agent, and this one is {config.agent_kind}:"
+            raise ConfigError(what, where=config.criteria.file, hint="remove run_in: the gate imports it")
+        if scorer.needs_calls and not config.agent.tells_tools:
+            place = f"agent.{config.agent_kind}.response"
+            what = f"{name} looks at tool calls, and {place} does not say where to find them"
+            hint = "add tool_calls: and their path to response, or leave the criterion out"
+            raise ConfigError(what, where=str(config.path), hint=hint)
     if agent_class(config.agent_kind).takes_attached:
         return
-    for plan in plans:
-        for case in plan.suite.cases:
-            kinds: dict[str, None] = {}
-            for turn in case.turns:
-                for part in turn.attached:
-                    kinds |= dict.fromkeys(part)
-            if kinds:
-                found = ", ".join(kinds)
-                what = f"case {case.id!r}: its question has {found}, which a {config.agent_kind}: agent is not handed"
-                raise ConfigError(what, where=place_of_case(case), hint="adk:, a2a: and openai: agents take files")
-
-
-def _check_models(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> None:
-    """Raise ConfigError if the run's judge or simulated user could not be reached."""
-    judged = []
-    scenarios = False
-    for plan in plans:
-        judged += [scorer.criterion.name for scorer in plan.judged]
-        scenarios = scenarios or any(case.scenario for case in plan.suite.cases)
-    check_judge(config.file.judge, environment, needed_by=judged, usd=config.file.budget.usd)
-    if scenarios and config.agent_kind != "replay":
-        simulated = (config.file.simulated_user or SimulatedUserOptions()).as_judge(config.file.judge)
-        check_judge(simulated, environment, needed_by=["the simulated user"], usd=config.file.budget.usd)
+    for case in plan.suite.cases:
+        kinds: dict[str, None] = {}
+        for turn in case.turns:
+            for part in turn.attached:
+                kinds |= dict.fromkeys(part)
+        if kinds:
+            found = ", ".join(kinds)
+            what = f"case {case.id!r}: its question has {found}, which a {config.agent_kind}: agent is not handed"
+            raise ConfigError(what, where=place_of_case(case), hint="adk:, a2a: and openai: agents take files")
 
 
 def _check_quarantine(config: Config, whole: Iterable[Sequence[Case]]) -> None:

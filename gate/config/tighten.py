@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -33,7 +34,13 @@ class KeyChange(Struct, frozen=True):
     key: str
     before: Any
     now: Any
-    is_stricter: bool = False
+    holds: Any
+    """The value in effect."""
+
+    @property
+    def is_stricter(self) -> bool:
+        """True if the change's value is in effect."""
+        return bool(self.holds == self.now)
 
     def __str__(self) -> str:
         text = f"{self.key}: {shown(self.before)} → {shown(self.now)}"
@@ -42,23 +49,18 @@ class KeyChange(Struct, frozen=True):
 
 def tighten(
     before: Mapping[str, Any], now: Mapping[str, Any], direction: Callable[[str], Tightens]
-) -> tuple[dict[str, Any], list[KeyChange]]:
-    """Return the values in effect, and the keys that differ.
+) -> dict[str, KeyChange]:
+    """Return the changes by key.
 
     A value of the change takes effect if it is stricter in the key's direction; otherwise the base's stays. Keys
-    without strictness (`FREE`) take the change's value and are not listed.
+    without strictness (`FREE`) take the change's value and are not among them.
     """
-    holds: dict[str, Any] = {}
-    changes = []
+    changes = {}
     for key in dict.fromkeys([*before, *now]):
-        old, new = before.get(key), now.get(key)
-        way = direction(key)
-        if old == new or way is FREE:
-            holds[key] = new
-            continue
-        holds[key] = way.strictest(old, new)
-        changes.append(KeyChange(key, old, new, is_stricter=holds[key] == new))
-    return holds, changes
+        old, new, way = before.get(key), now.get(key), direction(key)
+        if old != new and way is not FREE:
+            changes[key] = KeyChange(key, old, new, way.strictest(old, new))
+    return changes
 
 
 def shown(value: Any) -> str:
@@ -85,39 +87,34 @@ _DECIDING = ("store", "path", "require_provenance")
 """Baseline keys that have an effect if stated, even with their default value."""
 
 
-def settings_under_base(base: File, head: File) -> tuple[dict[str, Any], list[str]]:
+def settings_under_base(base: Config, head: Config) -> tuple[dict[str, Any], list[str]]:
     """Return overrides (dotted key → value) that undo what the change loosens, and the differences in words.
 
-    ``criteria`` and ``agent`` are not among them.
+    Criteria and the agent are not among them.
     """
-    before: dict[str, Any] = {}
-    now: dict[str, Any] = {}
-    directions: dict[str, Tightens] = {}
+    overrides: dict[str, Any] = {}
+    texts: list[str] = []
     for key in File.model_fields:
-        old, new = getattr(base, key), getattr(head, key)
         if key in _APART:
             continue
+        old, new = getattr(base.file, key), getattr(head.file, key)
         if isinstance(old, StrictModel) and isinstance(new, StrictModel) and _has_directions(type(old)):
-            for name in type(old).model_fields:
-                path = f"{key}.{name}"
-                before[path], now[path] = getattr(old, name), getattr(new, name)
-                directions[path] = strictness_of(type(old), name)
+            directions = {f"{key}.{name}": strictness_of(type(old), name) for name in type(old).model_fields}
+            before = {f"{key}.{name}": value for name, value in old}
+            now = {f"{key}.{name}": value for name, value in new}
         else:
-            before[key], now[key], directions[key] = old, new, strictness_of(File, key)
-    holds, changes = tighten(before, now, directions.__getitem__)
-    overrides = {}
-    texts = []
-    for change in changes:
-        if not change.is_stricter:
-            overrides[change.key] = _plain(holds[change.key])
-        if change.key != "quarantine":
-            texts.append(str(change))
-            continue
-        for entry in change.now:
-            if entry not in change.before:
-                texts.append(f"quarantine of {entry.case!r} takes effect once it is merged")
-    section, told = _baseline_under_base(base.baseline, head.baseline)
-    if section != _plain(head.baseline):
+            directions, before, now = {key: strictness_of(File, key)}, {key: old}, {key: new}
+        for path, change in tighten(before, now, directions.__getitem__).items():
+            if not change.is_stricter:
+                overrides[path] = _plain(change.holds)
+            if path != "quarantine":
+                texts.append(str(change))
+                continue
+            for entry in new:
+                if entry not in old:
+                    texts.append(f"quarantine of {entry.case!r} takes effect once it is merged")
+    section, told = _baseline_under_base(base.file.baseline, head.file.baseline)
+    if section != _plain(head.file.baseline):
         overrides["baseline"] = section
     return overrides, [*texts, *told]
 
@@ -133,30 +130,32 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
     default value.
     """
     stated, own = _plain(before), _plain(now)
+    section = dict(stated)
+
+    def take(name: str) -> None:
+        section.pop(name, None)
+        if name in own:
+            section[name] = own[name]
+
+    take("against")
     if before.store != now.store and not {before.store, now.store} <= {*STORES, NO_STORE}:
-        section = dict(stated)  # one plugin's store cannot read another's options
-        section.pop("against", None)
-        if "against" in own:
-            section["against"] = own["against"]
-        return section, [str(KeyChange("baseline.store", before.store, now.store))]
+        change = KeyChange("baseline.store", before.store, now.store, before.store)
+        return section, [str(change)]  # one plugin's store cannot read another's options
     models: list[type[BaseModel]] = [BaselineSection, *dict.fromkeys([*before.models(), *now.models()])]
     directions = {}
     for model in models:
         for name in model.model_fields:
             directions[name] = strictness_of(model, name)
     old, new = _with_store(before, models), _with_store(now, models)
-    holds, changes = tighten(old, new, directions.__getitem__)
-    section = dict(stated)
-    for name, value in holds.items():
-        if value != new[name] or value == old[name]:
-            continue
-        section.pop(name, None)
-        if name in own:
-            section[name] = own[name]
-    texts = [str(replace(change, key=f"baseline.{change.key}")) for change in changes]
+    changes = tighten(old, new, directions.__getitem__)
     for name in _DECIDING:
-        if (name in own) != (name in stated) and old[name] == new[name]:
-            texts.append(str(KeyChange(f"baseline.{name}", stated.get(name), own.get(name))))
+        if name not in changes and (name in own) != (name in stated):
+            changes[name] = KeyChange(name, stated.get(name), own.get(name), stated.get(name))
+    texts = []
+    for name, change in changes.items():
+        if change.is_stricter:
+            take(name)
+        texts.append(f"baseline.{change}")
     return section, texts
 
 
@@ -187,19 +186,18 @@ def agent_under_base(base: Config, head: Config) -> tuple[dict[str, Any], list[s
         stated = strictness_of(AgentOptions, name)
         return FREE if stated is NEVER else stated
 
-    holds, changes = tighten(_fields_of(base.agent, AgentOptions), _fields_of(head.agent, AgentOptions), direction)
     overrides = {}
     texts = []
-    for change in changes:
+    old, new = _fields_of(base.agent, AgentOptions), _fields_of(head.agent, AgentOptions)
+    for name, change in tighten(old, new, direction).items():
         if not change.is_stricter:
-            key = f"agent.{change.key}"
-            overrides[key] = _plain(holds[change.key])
-            texts.append(str(replace(change, key=key)))
+            overrides[f"agent.{name}"] = _plain(change.holds)
+            texts.append(f"agent.{change}")
     written, now_written = base.file.agent, head.file.agent
     for key in dict.fromkeys([*written, *now_written]):
-        old, new = written.get(key), now_written.get(key)
-        if old != new and f"agent.{key}" not in overrides:
-            texts.append(f"{AGENT_DIFFERS}{key}: {shown(old)} → {shown(new)}")
+        before, now = written.get(key), now_written.get(key)
+        if before != now and f"agent.{key}" not in overrides:
+            texts.append(f"{AGENT_DIFFERS}{key}: {shown(before)} → {shown(now)}")
     return overrides, texts
 
 
@@ -222,36 +220,33 @@ def criteria_under_base(
             effective.append(before)
             texts.append(f"{before.name}.metric: {before.metric} → {after.metric} takes effect once it is merged")
         else:
-            held, changes = _criterion_under_base(before, after)
-            effective.append(held)
-            for change in changes:
-                texts.append(str(replace(change, key=f"{before.name}.{change.key}")))
+            changes = tighten(_values(before), _values(after), partial(_direction, before))
+            effective.append(_with_changes(before, after, changes))
+            texts += [f"{before.name}.{change}" for change in changes.values()]
     texts += [f"criterion {name} is new" for name in now]
     return (*effective, *now.values()), texts
 
 
-def _criterion_under_base(before: CriterionSpec, now: CriterionSpec) -> tuple[CriterionSpec, list[KeyChange]]:
-    holds, changes = tighten(_values(before), _values(now), lambda name: _direction(before, name))
+def _with_changes(before: CriterionSpec, now: CriterionSpec, changes: Mapping[str, KeyChange]) -> CriterionSpec:
+    """Return the base's criterion with the values in effect."""
     common: dict[str, Any] = {}
     quantiles = dict(before.quantiles)
     options = dict(before.options)
-    for change in changes:
-        name, value = change.key, holds[change.key]
-        if value == change.before:
+    for name, change in changes.items():
+        if change.holds == change.before:
             continue
         if name in Common.model_fields:
-            common[name] = value
+            common[name] = change.holds
         elif (limit := _quantile(name)) is not None:
-            quantiles[limit] = value
+            quantiles[limit] = change.holds
         else:
-            options[name] = now.options.get(name, value) if change.is_stricter else _plain(value)
-    held = replace(
+            options[name] = now.options.get(name, change.holds) if change.is_stricter else _plain(change.holds)
+    return replace(
         before,
         common=before.common.model_copy(update=common),
         quantiles=tuple(sorted(quantiles.items())),
         options=options,
     )
-    return held, changes
 
 
 def _values(spec: CriterionSpec) -> dict[str, Any]:
@@ -270,35 +265,20 @@ def _quantile(name: str) -> float | None:
 
 
 def _direction(spec: CriterionSpec, name: str) -> Tightens:
-    """Return which way a value of a criterion tightens."""
+    """Return which way a value of a criterion tightens; NEVER for what only a user's own metric knows: its code is not
+    loaded."""
     metric = spec.metric_type
-    if name == "threshold":
-        return _threshold_direction(spec, spec.common.threshold)
-    if name == "margin":
-        default = None
-        if metric is not None:
-            default = metric.scale.default_margin
-        if default is None and spec.common.margin is None:
-            return NEVER
-        return Tightens("down", unset=default)
-    if name in Common.model_fields:
-        return strictness_of(Common, name)
     if _quantile(name) is not None:
         return DOWN
+    if name not in ("threshold", "margin") and name in Common.model_fields:
+        return strictness_of(Common, name)
     if metric is None:
-        return NEVER
+        return DOWN if name == "margin" and spec.common.margin is not None else NEVER
+    if name == "threshold":  # without one, or with 0, the metric's default decides: a lower one lets more trials pass
+        return UP if spec.common.threshold else Tightens("up", unset=metric.pass_threshold or 0.0)
+    if name == "margin":
+        return Tightens("down", unset=metric.scale.default_margin)
     return strictness_of(metric.options_type, name)
-
-
-def _threshold_direction(spec: CriterionSpec, before: float | None) -> Tightens:
-    """Return which way a threshold tightens; NEVER for a user's own metric, whose code is not loaded.
-
-    Without one, or with 0, the metric's default decides; a lower threshold would let more trials pass.
-    """
-    metric = spec.metric_type
-    if metric is None:
-        return NEVER
-    return UP if before else Tightens("up", unset=metric.pass_threshold or 0.0)
 
 
 # --- cases ----------------------------------------------------------------------------------------
@@ -322,13 +302,13 @@ def thresholds_under_base(
         def direction(name: str, known: Mapping[str, float] = known) -> Tightens:
             return _case_direction(by_name.get(name), known.get(name))
 
-        holds, changes = tighten(known, case.thresholds, direction)
-        kept = {name: value for name, value in holds.items() if value is not None}
-        if kept != dict(case.thresholds):
-            effective[case.id] = kept
-        for change in changes:
+        held: dict[str, float | None] = dict(case.thresholds)
+        for name, change in tighten(known, case.thresholds, direction).items():
             if not change.is_stricter:
                 texts.append(f"case {case.id!r}: {change}")
+                held[name] = change.holds
+        if held != dict(case.thresholds):
+            effective[case.id] = {name: value for name, value in held.items() if value is not None}
     return effective, texts
 
 

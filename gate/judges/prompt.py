@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gate.judges.options import JudgeModelOptions
+from gate.model import Score
 
 MAX_READ_CHARS = 100_000
 """The longest answer of a judge that is read, in characters."""
@@ -67,6 +68,16 @@ class Answers(Struct, Generic[A], frozen=True):
         if self.readable:
             return None
         return f"no readable answer in {len(self.unreadable)}: {'; '.join(sorted(set(self.unreadable)))}"
+
+    @property
+    def nothing(self) -> Score | None:
+        """Return the score of a turn without a result; None if there is one. Unlike a failed call, no readable answer
+        leaves only this turn out."""
+        if self.error is not None:
+            return Score(None, error=self.error)
+        if self.readable:
+            return None
+        return Score(None, self.failure or "")
 
 
 FRAME = """\

@@ -186,18 +186,6 @@ class NotMeasurableError(ValueError):
     """Raised by a metric that cannot judge its input; becomes `Score.error` and never leaves the metric."""
 
 
-class TurnFinding(NamedTuple):
-    """A metric's result for one turn. ``value`` None: the turn states nothing to compare with."""
-
-    value: float | None
-    reason: str = ""
-    failed: str = ""
-    """The reason why a judge could not be asked; the whole score is then not measured."""
-
-
-NOTHING_STATED = TurnFinding(None)
-
-
 class PerTurn(Metric[OptionsT]):
     """Base of metrics that compare each turn with the case's; the score is the mean over the turns.
 
@@ -208,34 +196,40 @@ class PerTurn(Metric[OptionsT]):
     """The reason if every turn scores 1."""
 
     @abstractmethod
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
-        """Return the result for one turn. May raise `NotMeasurableError`."""
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Score:
+        """Return the score of one turn; without a value if the turn states nothing. May raise `NotMeasurableError`."""
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
         problem = unpaired(case, performance)
         if problem is not None:
             return problem
         try:
-            findings = [self.judge_turn(*pair) for pair in zip(case.turns, performance.invocations, strict=True)]
+            turns = [self.judge_turn(*pair) for pair in zip(case.turns, performance.invocations, strict=True)]
         except NotMeasurableError as error:
             return Score(None, error=str(error))
         except RecursionError:
             return Score(None, error="arguments are nested too deeply to be compared")
-        per_turn = tuple([finding.value for finding in findings])
+        for turn in turns:
+            if turn.error is not None:
+                return Score(None, error=turn.error)
+        per_turn = tuple([turn.value for turn in turns])
         values = [value for value in per_turn if value is not None]
         if not values:
             return Score(None, reason="no turn of this case states what this metric compares", per_turn=per_turn)
-        return Score(mean(values), reason=self._reason(findings), per_turn=per_turn)
+        return Score(mean(values), reason=self._reason(turns), per_turn=per_turn)
 
-    def _reason(self, findings: Sequence[TurnFinding]) -> str:
-        if len(findings) == 1:
-            return shorten(findings[0].reason or self.satisfied, MAX_REASON_CHARS)
-        short = [(n, f) for n, f in enumerate(findings, 1) if f.value is not None and f.value < 1.0]
-        if not short:
+    def _reason(self, turns: Sequence[Score]) -> str:
+        if len(turns) == 1:
+            return shorten(turns[0].reason or self.satisfied, MAX_REASON_CHARS)
+        told = []
+        for number, turn in enumerate(turns, 1):
+            if turn.value is not None and turn.value < 1.0:
+                told.append(f"turn {number}: {shorten(turn.reason, MAX_REASON_CHARS)}")
+        if not told:
             return self.satisfied
-        told = [f"turn {n}: {shorten(f.reason, MAX_REASON_CHARS)}" for n, f in short[:MAX_REASON_TURNS]]
-        if len(short) > MAX_REASON_TURNS:
-            told.append(f"and {len(short) - MAX_REASON_TURNS} more turns")
+        more = len(told) - MAX_REASON_TURNS
+        if more > 0:
+            told[MAX_REASON_TURNS:] = [f"and {more} more turns"]
         return "; ".join(told)
 
 

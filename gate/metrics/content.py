@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Annotated, Any
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from gate.errors import closest
-from gate.metrics.base import Options, OptionsT, PassOrFail, TrialOutput
+from gate.formats.json_text import is_too_deep
+from gate.metrics.base import Options, PassOrFail, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, forbids_in_part, is_found
 from gate.metrics.reading import ShownText, spellings
 from gate.model import Case, Score, text_of
@@ -103,10 +105,19 @@ def _quoted(texts: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-class _Listed(PassOrFail[OptionsT]):
+ListedT = TypeVar("ListedT", TextOptions, NeededTextOptions, RegexOptions)
+
+
+class _Listed(PassOrFail[ListedT]):
     """Base of checks with a list of texts or patterns; a case's own are added, with their own ``ignore_case``."""
 
     adds_up = True
+    unstated: ClassVar[str]
+    """The reason if there is nothing to look for."""
+    failing: ClassVar[str]
+    """The reason if texts fail, with a place for them."""
+    passing: ClassVar[str]
+    """The reason if none fails."""
 
     @classmethod
     def overlaid(cls, options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,12 +134,30 @@ class _Listed(PassOrFail[OptionsT]):
                 both["ignore_case"] += ignore_case
         return both
 
+    def score(self, case: Case, performance: TrialOutput) -> Score:
+        texts = getattr(self.options, self.needed_option)
+        if not texts:
+            return Score(None, reason=self.unstated)
+        ignore_case = self.options.ignore_case
+        if isinstance(ignore_case, bool):
+            ignore_case = (ignore_case,) * len(texts)
+        fails = self.fails_in(performance)
+        failed, problem = [], ""
+        for text, ignored in zip(texts, ignore_case, strict=True):
+            try:
+                if fails(text, ignored):
+                    failed.append(text)
+            except PatternTimeoutError as error:
+                problem = problem or shorten(str(error), 300)
+        if failed:
+            return Score(0.0, reason=self.failing.format(_quoted(failed)))
+        if problem:
+            return Score(None, error=problem)
+        return Score(1.0, reason=self.passing)
 
-def _each(texts: Sequence[str], ignore_case: bool | tuple[bool, ...]) -> Iterator[tuple[str, bool]]:
-    """Return each text, and True if its case is ignored."""
-    if isinstance(ignore_case, bool):
-        ignore_case = (ignore_case,) * len(texts)
-    return zip(texts, ignore_case, strict=True)
+    @abstractmethod
+    def fails_in(self, performance: TrialOutput) -> Callable[[str, bool], bool]:
+        """Return a function of a text or pattern, and of True if its case is ignored: True if a trial fails by it."""
 
 
 class Contains(_Listed[NeededTextOptions]):
@@ -139,19 +168,14 @@ class Contains(_Listed[NeededTextOptions]):
 
     options_type = NeededTextOptions
     needed_option = "values"
+    unstated = "the case does not say what the answer must contain"
+    failing = "the answer does not contain {}"
+    passing = "the answer contains what it must"
 
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        if not self.options.values:
-            return Score(None, reason="the case does not say what the answer must contain")
+    def fails_in(self, performance: TrialOutput) -> Callable[[str, bool], bool]:
         said = _said(performance)
         folded = said.casefold()
-        missing = []
-        for value, ignore_case in _each(self.options.values, self.options.ignore_case):
-            if value not in said and not (ignore_case and value.casefold() in folded):
-                missing.append(value)
-        if missing:
-            return Score(0.0, reason=f"the answer does not contain {_quoted(missing)}")
-        return Score(1.0, reason="the answer contains what it must")
+        return lambda text, ignored: text not in said and not (ignored and text.casefold() in folded)
 
 
 class NotContains(_Listed[TextOptions]):
@@ -165,40 +189,16 @@ class NotContains(_Listed[TextOptions]):
     absence = True
     options_type = TextOptions
     needed_option = "values"
+    unstated = "the case does not say what the answer must not contain"
+    failing = "the answer contains {}"
+    passing = "the answer contains nothing that it must not"
 
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        if not self.options.values:
-            return Score(None, reason="the case does not say what the answer must not contain")
+    def fails_in(self, performance: TrialOutput) -> Callable[[str, bool], bool]:
         shown = list(map(ShownText, performance.shown))
-        present = []
-        for value, ignore_case in _each(self.options.values, self.options.ignore_case):
-            if any(text.says(value, ignore_case=ignore_case) for text in shown):
-                present.append(value)
-        if present:
-            return Score(0.0, reason=f"the answer contains {_quoted(present)}")
-        return Score(1.0, reason="the answer contains nothing that it must not")
+        return lambda text, ignored: any(one.says(text, ignore_case=ignored) for one in shown)
 
 
-class _Patterns(_Listed[RegexOptions]):
-    options_type = RegexOptions
-    needed_option = "patterns"
-
-    def _tried(self, texts: Sequence[str]) -> tuple[list[str], list[str], str]:
-        """Return the patterns that match one of the texts, those that match none, and why another could not be tried;
-        empty if all could."""
-        found, missing, problem = [], [], ""
-        for pattern, ignore_case in _each(self.options.patterns, self.options.ignore_case):
-            try:
-                if any(is_found(pattern, text, ignore_case=ignore_case) for text in texts):
-                    found.append(pattern)
-                else:
-                    missing.append(pattern)
-            except PatternTimeoutError as error:
-                problem = problem or shorten(str(error), 300)
-        return found, missing, problem
-
-
-class Regex(_Patterns):
+class Regex(_Listed[RegexOptions]):
     """1 if the trial's answers match every pattern somewhere, else 0.
 
     Patterns use Python's syntax; ``.`` does not match a newline. Nested repetitions such as ``(a+)+`` are refused;
@@ -206,34 +206,32 @@ class Regex(_Patterns):
     Threshold 1 by default.
     """
 
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        if not self.options.patterns:
-            return Score(None, reason="the case does not say what the answer must match")
-        _, missing, problem = self._tried([_said(performance)])
-        if missing:
-            return Score(0.0, reason=f"nothing in the answer matches {_quoted(missing)}")
-        if problem:
-            return Score(None, error=problem)
-        return Score(1.0, reason="the answer matches every pattern")
+    options_type = RegexOptions
+    needed_option = "patterns"
+    unstated = "the case does not say what the answer must match"
+    failing = "nothing in the answer matches {}"
+    passing = "the answer matches every pattern"
+
+    def fails_in(self, performance: TrialOutput) -> Callable[[str, bool], bool]:
+        said = _said(performance)
+        return lambda pattern, ignored: not is_found(pattern, said, ignore_case=ignored)
 
 
-class NotRegex(_Patterns):
+class NotRegex(_Listed[RegexOptions]):
     """1 if the trial shows the user nothing that a pattern matches, else 0. Options and threshold are those of
     ``regex``; texts are read as for ``not_contains``, line by line."""
 
     absence = True
+    options_type = RegexOptions
+    needed_option = "patterns"
+    unstated = "the case does not say what the answer must not match"
+    failing = "the answer matches {}"
+    passing = "the answer matches no pattern"
 
-    def score(self, case: Case, performance: TrialOutput) -> Score:
-        if not self.options.patterns:
-            return Score(None, reason="the case does not say what the answer must not match")
+    def fails_in(self, performance: TrialOutput) -> Callable[[str, bool], bool]:
         answers = [text_of(invocation.response, thoughts=False) for invocation in performance.invocations]
-        texts = dict.fromkeys([*answers, *performance.shown])
-        found, _, problem = self._tried(sorted(set().union(*map(spellings, texts))))
-        if found:
-            return Score(0.0, reason=f"the answer matches {_quoted(found)}")
-        if problem:
-            return Score(None, error=problem)
-        return Score(1.0, reason="the answer matches no pattern")
+        texts = sorted(set().union(*map(spellings, dict.fromkeys([*answers, *performance.shown]))))
+        return lambda pattern, ignored: any(is_found(pattern, text, ignore_case=ignored) for text in texts)
 
 
 class JsonSchema(PassOrFail[SchemaOptions]):
@@ -269,28 +267,13 @@ def _parsed(text: str, *, code_block: bool) -> Any:
     if code_block and text.startswith("```") and text.endswith("```") and "\n" in text:
         text = text[text.index("\n") : -3]
     value = json.loads(text, parse_constant=_refuse_constant)
-    if _depth_exceeds(value, MAX_NESTING):
+    if is_too_deep(value, MAX_NESTING):
         raise ValueError(f"nested deeper than {MAX_NESTING}")
     return value
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
-
-
-def _depth_exceeds(value: Any, limit: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(limit):
-        inner: list[Any] = []
-        for held in level:
-            if isinstance(held, dict):
-                inner += held.values()
-            elif isinstance(held, list):
-                inner += held
-        level = inner
-        if not level:
-            return False
-    return any(isinstance(held, dict | list) for held in level)
 
 
 def _validated(value: Any, schema: Mapping[str, Any]) -> Score:

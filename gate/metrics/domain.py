@@ -10,7 +10,7 @@ from pydantic import Field
 from gate.judges.prompt import Answer
 from gate.metrics.base import NO_CONTENT, Metric, Options, TrialOutput, result_value
 from gate.metrics.efficiency import plausible
-from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
+from gate.metrics.judged import JudgedOptions, Voted, rationale
 from gate.model import RESULTS, Case, Direction, Scale, Score
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ neither. Say also whether the customer will have to come back for the same matte
         """True if the conversation ended as it should."""
         raise NotImplementedError
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         told = answer.outcome
         if answer.follow_up_needed:
             told += ", to come back"
-        return VoteMark(float(self.counts(answer)), f"{told}: {rationale(answer.reasoning)}")
+        return Score(float(self.counts(answer)), f"{told}: {rationale(answer.reasoning)}")
 
 
 class Automation(Answer):
@@ -73,7 +73,6 @@ class Automation(Answer):
 class TaskCompletion(Voted[JudgedOptions]):
     """1 if the agent completed the task without human intervention, else 0; majority of votes. Typically 0.9."""
 
-    options_type = JudgedOptions
     answer = Automation
     scale = Scale.BINARY
     pass_threshold = 1.0
@@ -82,11 +81,11 @@ Say whether the agent completed the task that it was given, by the results of it
 and how many times a person had to step in: to correct it, to supply what it should have found, or to do a part by hand.
 Information or consent that only the user can give is no intervention."""
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         told = f"completed, {answer.interventions} interventions"
         if not answer.completed:
             told = f"not {told}"
-        return VoteMark(float(answer.completed and not answer.interventions), f"{told}: {rationale(answer.reasoning)}")
+        return Score(float(answer.completed and not answer.interventions), f"{told}: {rationale(answer.reasoning)}")
 
 
 class BaselineOptions(Options):

@@ -7,24 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from gate.judges.prompt import Answer
-from gate.metrics.base import NOTHING_STATED, TrialOutput, TurnFinding, answer_text, mean, unpaired
-from gate.metrics.judged import (
-    AdkJudgeOptions,
-    JudgedMetric,
-    by_majority,
-    of_turns,
-    rationale,
-    settled_by,
-)
+from gate.judges.prompt import Answer, Question
+from gate.metrics.base import TrialOutput, answer_text, mean, unpaired
+from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, by_majority, of_turns, rationale, settled_by
 from gate.model import Case, Invocation, Scale, Score, Turn, text_of
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
-
-VALID = ("valid", "true")
-INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partially valid")
-
 
 _NEGATED = {
     **dict.fromkeys(("true", "invalid", "yes"), "invalid"),
@@ -33,28 +22,24 @@ _NEGATED = {
 """The label that an answer to the opposite question means."""
 
 
-def _label(value: Any) -> Any:
-    """Return a label as google-adk reads it, which is case-sensitive. Any other value stays and is refused."""
+def read_label(value: Any) -> Any:
+    """Return ``valid`` or ``invalid`` for a label that google-adk reads as that, which is case-sensitive. Any other
+    value stays and is refused."""
     text = value
     if isinstance(value, bool):
         text = str(value).lower()
-    return validity_of(text, value)
-
-
-def validity_of(text: Any, otherwise: Any) -> Any:
-    """Return ``valid`` or ``invalid`` for a text that google-adk reads as that; ``otherwise`` for any other."""
-    if text in VALID:
+    if text in ("valid", "true"):
         return "valid"
-    if text in INVALID:
+    if text in ("invalid", "false", "almost", "partially", "partially_valid", "partially valid"):
         return "invalid"
-    return otherwise
+    return value
 
 
 class Validity(Answer):
     """The judge's vote whether a response is valid; further spellings of google-adk's are read as it reads them."""
 
     reasoning: str = ""
-    is_the_agent_response_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
+    is_the_agent_response_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(read_label)]
 
     @model_validator(mode="before")
     @classmethod
@@ -85,19 +70,17 @@ class FinalResponseMatchV2(JudgedMetric[AdkJudgeOptions]):
         pairs = zip(case.turns, performance.invocations, strict=True)
         return of_turns(await asyncio.gather(*(self._turn(turn, done, judge) for turn, done in pairs)))
 
-    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge) -> TurnFinding:
+    async def _turn(self, turn: Turn, invocation: Invocation, judge: Judge) -> Score:
         if turn.response is None:
-            return NOTHING_STATED
+            return Score(None)
         intermediate = self.options.include_intermediate_responses_in_final
         material = (
             ("user's request", turn.user),
             ("reference response", text_of(turn.response)),
             ("agent's response", answer_text(invocation, intermediate=intermediate)),
         )
-        answers = await self.ask(
-            judge, MATCH, material, Validity, name="final_response_match_v2", settled=settled_by(_passes)
-        )
-        return by_majority(answers, _passes)
+        question = Question("final_response_match_v2", MATCH, material, Validity, settled=settled_by(_passes))
+        return by_majority(await self.ask(judge, question), _passes)
 
 
 MATCH = """\
@@ -135,20 +118,18 @@ class ResponseEvaluationScore(JudgedMetric[AdkJudgeOptions]):
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
         return of_turns(await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations)))
 
-    async def _turn(self, invocation: Invocation, judge: Judge) -> TurnFinding:
+    async def _turn(self, invocation: Invocation, judge: Judge) -> Score:
         intermediate = self.options.include_intermediate_responses_in_final
         material = (
             ("user's request", invocation.user),
             ("agent's response", answer_text(invocation, intermediate=intermediate)),
         )
-        answers = await self.ask(judge, COHERENCE, material, Grade, name="response_evaluation_score")
-        if answers.error is not None:
-            return TurnFinding(None, failed=answers.error)
-        votes = answers.readable
-        if not votes:
-            return TurnFinding(None, answers.failure or "")
-        value = mean([float(vote.score) for vote in votes])
-        return TurnFinding(value, f"{value:.2g} of 5: {rationale(min(votes, key=lambda vote: vote.score).reasoning)}")
+        answers = await self.ask(judge, Question("response_evaluation_score", COHERENCE, material, Grade))
+        if answers.nothing is not None:
+            return answers.nothing
+        value = mean([float(vote.score) for vote in answers.readable])
+        worst = min(answers.readable, key=lambda vote: vote.score)
+        return Score(value, f"{value:.2g} of 5: {rationale(worst.reasoning)}")
 
 
 COHERENCE = """\

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput
-from gate.metrics.judged import JudgedOptions, Material, Voted, VoteMark, rationale
-from gate.model import Case
+from gate.metrics.judged import JudgedOptions, Material, Voted, rationale
+from gate.model import Case, Score
 
 LEVELS: Mapping[str, float] = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}
 """The named levels of every grade and rubric, with their values."""
@@ -28,7 +28,6 @@ class Grade(Answer):
 class Graded(Voted[JudgedOptions]):
     """A level per vote, its value by `LEVELS`; the score is their mean. Range 0–1, typical threshold 0.7."""
 
-    options_type = JudgedOptions
     answer = Grade
     pass_threshold = 0.6
     asked: ClassVar[str]
@@ -42,5 +41,5 @@ class Graded(Voted[JudgedOptions]):
             return None
         return super().material(case, performance)
 
-    def mark(self, answer: Any) -> VoteMark:
-        return VoteMark(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")
+    def mark(self, answer: Any) -> Score:
+        return Score(LEVELS[answer.level], f"{answer.level}: {rationale(answer.reasoning)}")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput, TurnFinding, answer_text
+from gate.judges.prompt import Answer, Question
+from gate.metrics.base import TrialOutput, answer_text
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, of_turns, rationale, steps
 from gate.model import Case, Invocation, Score
 from gate.security.limits import shorten
@@ -56,69 +55,62 @@ class HallucinationsV1(JudgedMetric[HallucinationOptions]):
         turns = await asyncio.gather(*(self._turn(one, judge) for one in performance.invocations))
         return of_turns(turns, average=statistics.mean)
 
-    async def _turn(self, invocation: Invocation, judge: Judge) -> TurnFinding:
+    async def _turn(self, invocation: Invocation, judge: Judge) -> Score:
         texts = []
         if self.options.evaluate_intermediate_nl_responses:
             texts += [part.text for part in invocation.intermediate if not part.thought]
         texts.append(answer_text(invocation))
         values, reasons = [], []
         for found in await asyncio.gather(*[self._response(one, invocation, judge) for one in texts if one.strip()]):
-            if found.failed:
+            if found.error is not None:
                 return found
             if found.value is not None:
                 values.append(found.value)
             if found.reason:
                 reasons.append(found.reason)
         if not values:
-            return TurnFinding(None, "; ".join(reasons) or "no text to judge")
-        return TurnFinding(statistics.mean(values), "; ".join(reasons))
+            return Score(None, "; ".join(reasons) or "no text to judge")
+        return Score(statistics.mean(values), "; ".join(reasons))
 
-    async def _response(self, text: str, invocation: Invocation, judge: Judge) -> TurnFinding:
-        first = await self.ask(
-            judge, SEGMENT, (("response", text),), Sentences, name="sentences", votes=1, decides=_has_sentences
-        )
-        if first.error is not None:
-            return TurnFinding(None, failed=first.error)
-        if not first.readable or not first.readable[0].sentences:
-            return TurnFinding(None, first.failure or "the judge found no sentences")
+    async def _response(self, text: str, invocation: Invocation, judge: Judge) -> Score:
+        question = Question("sentences", SEGMENT, (("response", text),), Sentences, decides=_has_sentences)
+        first = await self.ask(judge, question, votes=1)
+        if first.nothing is not None:
+            return first.nothing
         sentences = first.readable[0].sentences
+        if not sentences:
+            return Score(None, "the judge found no sentences")
         listed = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
         material = (("user's request", invocation.user), ("tool calls", steps(invocation)), ("sentences", listed))
-        second = await self.ask(judge, LABEL, material, Labels, name="labels", votes=1, decides=_labels)
-        if second.error is not None:
-            return TurnFinding(None, failed=second.error)
-        known = [found for answer in second.readable[:1] for found in _known(answer.sentences)]
-        if not known:
-            return TurnFinding(None, second.failure or "the judge labelled no sentence")
-        return _verdict(known)
+        second = await self.ask(judge, Question("labels", LABEL, material, Labels, decides=_has_labels), votes=1)
+        if second.nothing is not None:
+            return second.nothing
+        return _supported(second.readable[0])
 
 
 def _has_sentences(answer: Sentences) -> bool:
     return bool(answer.sentences)
 
 
-def _labels(answer: Labels) -> bool:
-    return bool(_known(answer.sentences))
+def _has_labels(answer: Labels) -> bool:
+    return _supported(answer).value is not None
 
 
-def _known(labelled: Sequence[LabelledSentence]) -> list[tuple[LabelledSentence, str]]:
-    found = []
-    for one in labelled:
+def _supported(answer: Labels) -> Score:
+    """Return the share of the labelled sentences that are borne out; sentences with an unknown label do not count."""
+    count, against = 0, []
+    for one in answer.sentences:
         label = one.label.strip().lower()
-        if label in (*SUPPORTED, *NOT_SUPPORTED):
-            found.append((one, label))
-    return found
-
-
-def _verdict(known: Sequence[tuple[LabelledSentence, str]]) -> TurnFinding:
-    against = []
-    for one, label in known:
         if label in NOT_SUPPORTED:
             against.append(f"{label}: “{shorten(one.sentence, 100)}” ({rationale(one.rationale)})")
-    reason = f"{len(against)} of {len(known)} sentences not borne out"
+        if label in (*SUPPORTED, *NOT_SUPPORTED):
+            count += 1
+    if not count:
+        return Score(None, "the judge labelled no sentence")
+    reason = f"{len(against)} of {count} sentences not borne out"
     if against:
         reason += f": {'; '.join(against[:3])}"
-    return TurnFinding((len(known) - len(against)) / len(known), reason)
+    return Score((count - len(against)) / count, reason)
 
 
 SEGMENT = """\

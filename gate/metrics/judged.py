@@ -8,21 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import Field
 
 from gate.judges.options import JudgeModelOptions
 from gate.judges.prompt import A, Answer, Answers, Question
-from gate.metrics.base import (
-    MAX_REASON_CHARS,
-    Judged,
-    NotMeasurableError,
-    Options,
-    TrialOutput,
-    TurnFinding,
-    answer_text,
-    mean,
-)
+from gate.metrics.base import MAX_REASON_CHARS, Judged, Options, TrialOutput, answer_text, mean
 from gate.model import Case, Invocation, Scale, Score, ToolCall, text_of
 from gate.security.limits import shorten
 
@@ -58,6 +49,7 @@ Material = tuple[tuple[str, str], ...]
 class JudgedMetric(Judged[JudgedT]):
     """Base of metrics that ask the run's judge with a prompt."""
 
+    options_type: ClassVar[type[JudgedOptions]] = JudgedOptions
     samples: ClassVar[int] = 3
     """Votes if neither the criterion nor the configuration sets a number; 5, ADK's default, under ADK's names."""
 
@@ -65,39 +57,12 @@ class JudgedMetric(Judged[JudgedT]):
     def min_kappa(self) -> float | None:
         return self.options.min_kappa
 
-    async def ask(
-        self,
-        judge: Judge,
-        instructions: str,
-        material: Material,
-        answer: type[A],
-        *,
-        name: str = "",
-        votes: int | None = None,
-        decides: Callable[[A], bool] = lambda answer: True,  # noqa: ARG005
-        settled: Callable[[Sequence[A], int], bool] | None = None,
-    ) -> Answers[A]:
-        """Return the votes on one question under this criterion's options; ``votes`` overrides the user's number.
-
-        Args:
-            decides: True if an answer answers the question and may be cached.
-            settled: True if answers decide, whatever that many further votes would say; no more are then requested.
-        """
+    async def ask(self, judge: Judge, question: Question[A], *, votes: int | None = None) -> Answers[A]:
+        """Return the votes on one question under this criterion's options; ``votes`` overrides the user's number."""
         overrides = self.options.judge_model_options
         if votes is not None:
             overrides = overrides.model_copy(update={"num_samples": votes})
-        name = name or type(self).__name__
-        question = Question(name, instructions, material, answer, self.samples, overrides, decides, settled)
-        return await judge.ask(question)
-
-
-class VoteMark(Struct, frozen=True):
-    """The value of one vote. ``value`` None: this vote found nothing to judge."""
-
-    value: float | None
-    reason: str = ""
-    dimensions: Mapping[str, float] = field(default_factory=dict)
-    """The parts of a composed value: name → 0 to 1."""
+        return await judge.ask(replace(question, samples=self.samples, overrides=overrides))
 
 
 class Voted(JudgedMetric[JudgedT]):
@@ -109,8 +74,9 @@ class Voted(JudgedMetric[JudgedT]):
     """The reason if every vote found nothing to judge: the metric then does not apply."""
 
     @abstractmethod
-    def mark(self, answer: Any) -> VoteMark:
-        """Return the value of one vote. Raises `NotMeasurableError` if it does not answer the question."""
+    def mark(self, answer: Any) -> Score:
+        """Return the score by one vote: without a value if it found nothing to judge, with an error if it does not
+        answer the question, with ``dimensions`` in its details if it is composed."""
 
     def instructions(self, case: Case) -> str:
         return self.question
@@ -125,53 +91,34 @@ class Voted(JudgedMetric[JudgedT]):
         material = self.material(case, performance)
         if material is None:
             return Score(None, reason=self.nothing)
-        settled = None
+        question = Question(self.answer.__name__, self.instructions(case), material, self.answer, decides=self._decides)
         if self.scale is Scale.BINARY:
-            settled = self._settled
-        answers = await self.ask(
-            judge,
-            self.instructions(case),
-            material,
-            self.answer,
-            name=self.answer.__name__,
-            decides=self._decides,
-            settled=settled,
-        )
+            question = replace(question, settled=self._settled)
+        answers = await self.ask(judge, question)
         if answers.failure is not None:
             return Score(None, error=answers.failure)
-        marks, problems = [], []
-        for answer in answers.readable:
-            try:
-                mark = self.mark(answer)
-            except NotMeasurableError as error:
-                problems.append(str(error))
-                continue
-            if mark.value is not None:
-                marks.append((mark.value, mark.reason, mark.dimensions))
-        if not marks and problems:
-            return Score(None, error=problems[0])
-        if not marks:
+        marks = [self.mark(answer) for answer in answers.readable]
+        found = [(mark.value, mark.reason, mark.dimensions) for mark in marks if mark.value is not None]
+        if not found:
+            error = next((mark.error for mark in marks if mark.error), None)
+            if error is not None:
+                return Score(None, error=error)
             return Score(None, reason=self.nothing)
-        values = [value for value, _, _ in marks]
-        worst = min(marks, key=lambda mark: mark[:2])
+        values = [value for value, _, _ in found]
         details: dict[str, Any] = {}
         if len(values) > 1:
             details["votes"] = values
-        dimensions = mean_by_name([parts for _, _, parts in marks])
+        dimensions = mean_by_name([parts for _, _, parts in found])
         if dimensions:
             details["dimensions"] = dimensions
-        return Score(self.combine(values), shorten(worst[1], MAX_REASON_CHARS), details=details)
+        _, worst, _ = min(found, key=lambda mark: mark[:2])
+        return Score(self.combine(values), shorten(worst, MAX_REASON_CHARS), details=details)
 
     def _decides(self, answer: Any) -> bool:
-        try:
-            self.mark(answer)
-        except NotMeasurableError:
-            return False
-        return True
+        return self.mark(answer).error is None
 
     def _settled(self, answers: Sequence[Any], to_come: int) -> bool:
-        marks = [self.mark(answer) for answer in answers if self._decides(answer)]
-        values = [mark.value for mark in marks if mark.value is not None]
+        values = [mark.value for mark in map(self.mark, answers) if mark.value is not None]
         passing = sum(values)
         return majority_is_certain(passing, len(values) - passing, to_come)
 
@@ -214,40 +161,38 @@ def settled_by(passes: Callable[[A], bool]) -> Callable[[Sequence[A], int], bool
     return settled
 
 
-def by_majority(answers: Answers[Any], passes: Callable[[Any], bool]) -> TurnFinding:
+def by_majority(answers: Answers[Any], passes: Callable[[Any], bool]) -> Score:
     """Return the majority of the votes on validity, with the reason that one of them gives; a tie is invalid."""
-    if answers.error is not None:
-        return TurnFinding(None, failed=answers.error)
+    if answers.nothing is not None:
+        return answers.nothing
     votes = [(passes(vote), vote.reasoning) for vote in answers.readable]
-    if not votes:
-        return TurnFinding(None, answers.failure or "")
     count = sum(valid for valid, _ in votes)
     found = count > len(votes) - count
     why = next((reason for valid, reason in votes if valid == found), "")
     label = "invalid"
     if found:
         label = "valid"
-    return TurnFinding(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
+    return Score(float(found), f"{label} by {count} of {len(votes)} votes for valid: {rationale(why)}")
 
 
-def of_turns(verdicts: Sequence[TurnFinding], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
+def of_turns(turns: Sequence[Score], *, average: Callable[[Sequence[float]], float] = mean) -> Score:
     """Return the mean over the judged turns, as in google-adk: turns without a readable verdict are left out.
 
     Unlike in google-adk, a failed call leaves the whole score unmeasured: an outage must not let the other turns pass.
     """
-    per_turn = tuple(verdict.value for verdict in verdicts)
+    per_turn = tuple(turn.value for turn in turns)
     values, told, unread = [], [], []
-    for number, verdict in enumerate(verdicts, 1):
-        if verdict.failed:
-            return Score(None, error=verdict.failed, per_turn=per_turn)
-        if verdict.value is not None:
-            values.append(verdict.value)
-            if verdict.reason and len(verdicts) > 1:
-                told.append(f"turn {number}: {verdict.reason}")
-            elif verdict.reason:
-                told.append(verdict.reason)
-        elif verdict.reason:
-            unread.append(f"turn {number}: {verdict.reason}")
+    for number, turn in enumerate(turns, 1):
+        if turn.error is not None:
+            return Score(None, error=turn.error, per_turn=per_turn)
+        if turn.value is not None:
+            values.append(turn.value)
+            if turn.reason and len(turns) > 1:
+                told.append(f"turn {number}: {turn.reason}")
+            elif turn.reason:
+                told.append(turn.reason)
+        elif turn.reason:
+            unread.append(f"turn {number}: {turn.reason}")
     if unread and not values:
         return Score(None, error="; ".join(unread[:3]), per_turn=per_turn)
     if not values:

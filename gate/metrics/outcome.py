@@ -1,4 +1,4 @@
-"""Success of trials: computed from the other scores when the suite is judged, or taken from the tool that ran them."""
+"""Success and sameness of trials, counted over trials when the suite is judged; scores of the tool that ran them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ class PassK(OverTrials[PassKOptions]):
     options_type = PassKOptions
     scale = Scale.SHARE
     needs_others = True
+
+
+class StrategyConsistency(OverTrials[NoOptions]):
+    """1 if two trials of a case, or of cases marked as equivalent, used the same tools in the same order, else 0.
+
+    The suite's mean is the probability that the agent takes the same steps twice (1 − Gini–Simpson index of its tool
+    patterns). Range 0–1, typically at least 0.8. Only its threshold blocks; reports show a change against the
+    baseline. Source: Simpson (1949), "Measurement of diversity".
+    """
+
+    reads_tools = True
+    scale = Scale.BINARY
+    told = "compared with other trials when the suite is judged"
 
 
 class RecordedOptions(Options):

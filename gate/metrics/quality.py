@@ -10,7 +10,7 @@ from pydantic import Field
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, mean
 from gate.metrics.graded import LEVELS, SCALE, Level
-from gate.metrics.judged import JudgedMetric, JudgedOptions, Voted, VoteMark, rationale
+from gate.metrics.judged import JudgedMetric, JudgedOptions, Voted, rationale
 from gate.metrics.presets import PRESETS
 from gate.model import Case, Scale, Score
 from gate.security.limits import shorten
@@ -38,7 +38,6 @@ class SourceQuality(Voted[JudgedOptions]):
     evaluation of research agents.
     """
 
-    options_type = JudgedOptions
     answer = CitedSources
     pass_threshold = 0.6
     nothing = "the answers cite no source"
@@ -49,12 +48,12 @@ question, current, and does it say what it is cited for? A source that appears t
 answers rest on no source, list none.
 {SCALE}"""
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         if not answer.sources:
-            return VoteMark(None)
+            return Score(None)
         worst = min(answer.sources, key=lambda one: LEVELS[one.level])
         told = f"{len(answer.sources)} cited; {shorten(worst.source, 80)} {worst.level}: {rationale(worst.reasoning)}"
-        return VoteMark(mean([LEVELS[one.level] for one in answer.sources]), told)
+        return Score(mean([LEVELS[one.level] for one in answer.sources]), told)
 
 
 class Aspect(Answer):
@@ -91,16 +90,16 @@ class Completeness(Voted[CompletenessOptions]):
             source = f"These aspects are to be covered; list exactly these:\n{listed}\n"
         return f"{source}, and say of each whether the agent's answers cover it. Named but not answered is not covered."
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         total = max(len(answer.aspects), len(self.options.aspects))
         if not total:
-            return VoteMark(None)
+            return Score(None)
         covered = sum(one.covered for one in answer.aspects)
         missing = ", ".join(one.aspect for one in answer.aspects if not one.covered)
         told = f"{covered} of {total} aspects covered"
         if missing:
             told += f"; missing: {rationale(missing)}"
-        return VoteMark(covered / total, told)
+        return Score(covered / total, told)
 
 
 class ResponseQuality(JudgedMetric[CompletenessOptions]):
@@ -148,7 +147,6 @@ class OutputQuality(Voted[JudgedOptions]):
     Details: ``dimensions``, the mean share of the 25 points for each of the four, 0 to 1.
     """
 
-    options_type = JudgedOptions
     answer = Quarters
     scale = Scale.PERCENT
     pass_threshold = 70.0
@@ -157,8 +155,9 @@ Give the agent's answers points from 0 to 25 on each of four counts: they answer
 expected responses, the tools' results and general knowledge; they are well structured; they follow the instructions
 that the user gave on form and content."""
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         counts = answer.model_dump(exclude={"reasoning"})
         told = ", ".join(f"{name.replace('_', ' ')} {points}" for name, points in counts.items())
         shares = {name: points / MOST_POINTS for name, points in counts.items()}
-        return VoteMark(float(sum(counts.values())), f"{told}: {rationale(answer.reasoning)}", shares)
+        details = {"dimensions": shares}
+        return Score(float(sum(counts.values())), f"{told}: {rationale(answer.reasoning)}", details=details)

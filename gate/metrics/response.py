@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gate.metrics.base import NOTHING_STATED, NotMeasurableError, Options, PerTurn, TurnFinding
-from gate.metrics.rouge import UnreadableTextError, rouge_1, rouge_1_sets
-from gate.model import Invocation, Turn, text_of
+from gate.metrics.base import Options, PerTurn
+from gate.metrics.rouge import rouge_1, rouge_1_sets
+from gate.model import Invocation, Score, Turn, text_of
 
 
 class ResponseMatchOptions(Options):
@@ -32,22 +32,19 @@ class ResponseMatch(PerTurn[ResponseMatchOptions]):
     reads_response = True
     satisfied = "every answer has the expected words"
 
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Score:
         if turn.response is None:
-            return NOTHING_STATED
+            return Score(None)
         thoughts = self.options.thoughts == "include"
         answer, expected = text_of(invocation.response, thoughts=thoughts), text_of(turn.response, thoughts=thoughts)
-        try:
-            if self.options.flavor == "adk":
-                precision, recall, f = rouge_1(answer, expected)
-            else:
-                precision, recall, f = rouge_1_sets(answer, expected)
-        except UnreadableTextError as error:
-            raise NotMeasurableError(str(error)) from None
+        compare = rouge_1
+        if self.options.flavor == "adk-ts":
+            compare = rouge_1_sets
+        precision, recall, f = compare(answer, expected)
         if not answer.strip():
-            return TurnFinding(f, "the answer is empty")
+            return Score(f, "the answer is empty")
         said, wanted = _percents(recall), _percents(precision)
-        return TurnFinding(f, f"{said} of the expected words were said, {wanted} of the said words were expected")
+        return Score(f, f"{said} of the expected words were said, {wanted} of the said words were expected")
 
 
 def _percents(share: float) -> str:

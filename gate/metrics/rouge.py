@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from gate.metrics.base import NotMeasurableError
 from gate.metrics.porter import stem
 
 MAX_MARKS = 1_000
@@ -27,17 +28,13 @@ _UNSPACED = ((0x0E00, 0x0E7F), (0x0E80, 0x0EFF), (0x1780, 0x17FF), (0x1000, 0x10
 """Thai, Lao, Khmer and Myanmar: every character except a mark starts a token."""
 
 
-class UnreadableTextError(ValueError):
-    """A text with so many combining marks in a row that normalising it would take hours."""
-
-
 def rouge_1(candidate: str, reference: str) -> tuple[float, float, float]:
     """Return precision, recall and F of the common words, counted with repetition; 0–1, and 0 if a side has no words.
 
     Source: C.-Y. Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004.
 
     Raises:
-        UnreadableTextError: thousands of combining marks in a row.
+        NotMeasurableError: thousands of combining marks in a row, which would take hours to normalise.
     """
     said, wanted = tokens(candidate), _bag(reference)
     common = wanted.common(said)
@@ -102,7 +99,7 @@ def _check_marks(text: str) -> None:
         return
     for is_mark, run in groupby(text, key=_is_mark):
         if is_mark and sum(1 for _ in run) > MAX_MARKS:
-            raise UnreadableTextError(f"the text has more than {MAX_MARKS:,} combining marks in a row")
+            raise NotMeasurableError(f"the text has more than {MAX_MARKS:,} combining marks in a row")
 
 
 def _is_mark(char: str) -> bool:

@@ -7,11 +7,12 @@ import asyncio
 import json
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
-from gate.judges.prompt import Answer, Answers
+from gate.judges.prompt import Answer, Answers, Question
 from gate.metrics.base import MAX_REASON_CHARS, Options, TrialOutput, answer_text, unpaired
 from gate.metrics.judged import (
     AdkJudgeOptions,
@@ -23,7 +24,7 @@ from gate.metrics.judged import (
     rationale,
     steps,
 )
-from gate.model import Case, Invocation, Rubric, Score
+from gate.model import Case, Rubric, Score, Turn
 from gate.model.strict import NonBlank
 from gate.security.limits import shorten
 
@@ -95,7 +96,29 @@ class RubricMetric(JudgedMetric[JudgedT]):
     pass_threshold = 1.0
     task: ClassVar[str]
 
-    def question(self, rubrics: Sequence[Rubric]) -> str:
+    def materials(self, performance: TrialOutput) -> list[Material]:
+        """Return the text for the judge, one for each judged turn: the whole conversation, judged at its last turn."""
+        return [(("conversation", conversation(performance.invocations)),)]
+
+    async def judge_rubrics(
+        self, rubrics: Sequence[Sequence[Rubric]], materials: Sequence[Material], judge: Judge, *, before: int
+    ) -> Score:
+        """Return the mean over all verdicts on the last turns; the ``before`` turns before them are not judged."""
+        asked = (self._votes(*one, judge) for one in zip(rubrics, materials, strict=True))
+        return _mean_of_verdicts(rubrics, await asyncio.gather(*asked), before)
+
+    async def _votes(self, rubrics: Sequence[Rubric], material: Material, judge: Judge) -> Answers[RubricAnswer]:
+        """Return the votes on one turn; without rubrics there are none."""
+        if not rubrics:
+            return Answers()
+
+        def decides(answer: RubricAnswer) -> bool:
+            return all(approved or denied for approved, denied in _votes_on(rubrics, [answer]).values())
+
+        def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
+            votes = _votes_on(rubrics, answers).values()
+            return all(majority_is_certain(len(approved), len(denied), to_come) for approved, denied in votes)
+
         properties = []
         for one in rubrics:
             told = {"id": one.id, "property": one.text}
@@ -103,164 +126,100 @@ class RubricMetric(JudgedMetric[JudgedT]):
                 told["note"] = one.description
             properties.append(told)
         listed = json.dumps(properties, ensure_ascii=False, indent=1)
-        return f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
-
-    async def judge_rubrics(self, rubrics: Sequence[Rubric], material: Material, judge: Judge) -> TurnVotes:
-        def decides(answer: RubricAnswer) -> bool:
-            return all(passing + failing for passing, failing in _counts(rubrics, (answer,)).values())
-
-        def settled(answers: Sequence[RubricAnswer], to_come: int) -> bool:
-            counts = _counts(rubrics, answers).values()
-            return all(majority_is_certain(passing, failing, to_come) for passing, failing in counts)
-
-        answers = await self.ask(
-            judge,
-            self.question(rubrics),
-            material,
-            RubricAnswer,
-            name="rubrics",
-            decides=decides,
-            settled=settled,
+        task = f"{self.task}\n\nFor every property below give its id, a rationale, and the verdict yes or no.\n{listed}"
+        return await self.ask(
+            judge, Question("rubrics", task, material, RubricAnswer, decides=decides, settled=settled)
         )
-        return TurnVotes(rubrics, answers)
-
-    async def judge_conversation(self, rubrics: Sequence[Rubric], performance: TrialOutput, judge: Judge) -> Score:
-        """Return the score of rubrics about the whole conversation, which counts at its last turn."""
-        material = (("conversation", conversation(performance.invocations)),)
-        turn = await self.judge_rubrics(rubrics, material, judge)
-        return score_of([turn], before=len(performance.invocations) - 1)
 
 
-class TurnVotes:
-    """The counted votes of one turn."""
-
-    def __init__(self, rubrics: Sequence[Rubric], answers: Answers[RubricAnswer]) -> None:
-        self.failed = answers.error
-        self.unread = answers.failure if rubrics else None
-        self.texts = {rubric.id: rubric.text for rubric in rubrics}
-        self.values: dict[str, float] = {}
-        self.denials: dict[str, str] = {}
-        for name, votes in _by_rubric(rubrics, answers.readable).items():
-            against = [vote.rationale for vote in votes if vote.value == 0.0]
-            passing = sum(vote.value == 1.0 for vote in votes)
-            if passing > len(against):
-                self.values[name] = 1.0
-            elif against:
-                self.values[name] = 0.0
-                self.denials[name] = against[0]
-
-    @property
-    def value(self) -> float | None:
-        if not self.values:
-            return None
-        return statistics.mean(self.values.values())
-
-
-def _by_rubric(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, list[RubricVote]]:
-    found: dict[str, list[RubricVote]] = {rubric.id: [] for rubric in rubrics}
+def _votes_on(
+    rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]
+) -> dict[str, tuple[list[RubricVote], list[RubricVote]]]:
+    """Return the votes for and against each rubric."""
+    found: dict[str, tuple[list[RubricVote], list[RubricVote]]] = {rubric.id: ([], []) for rubric in rubrics}
     for answer in answers:
         for vote in answer.verdicts:
-            if vote.id.strip() in found:
-                found[vote.id.strip()].append(vote)
+            sides = found.get(vote.id.strip())
+            if sides is not None and vote.value is not None:
+                sides[vote.value == 0.0].append(vote)
     return found
 
 
-def _counts(rubrics: Sequence[Rubric], answers: Sequence[RubricAnswer]) -> dict[str, tuple[int, int]]:
-    """Return the number of votes for and against each rubric."""
-    counts = {}
-    for name, votes in _by_rubric(rubrics, answers).items():
-        values = [vote.value for vote in votes]
-        counts[name] = values.count(1.0), values.count(0.0)
-    return counts
-
-
-def score_of(turns: Sequence[TurnVotes], *, before: int = 0) -> Score:
-    """Return the mean over all (turn, rubric) verdicts; the first ``before`` turns were not judged separately."""
-    per_turn = (None,) * before + tuple(turn.value for turn in turns)
-    unread = [turn.unread for turn in turns if turn.unread]
-    values: list[float] = []
-    by_rubric: dict[str, list[float]] = {}
-    for turn in turns:
-        if turn.failed is not None:
-            return Score(None, error=turn.failed, per_turn=per_turn)
-        values += turn.values.values()
-        for name in turn.texts:
-            own = by_rubric.setdefault(name, [])
-            if name in turn.values:
-                own.append(turn.values[name])
-    if not values:
-        unread.append("the judge gave no verdict on any rubric")
-        return Score(None, error=unread[0], per_turn=per_turn)
-    dimensions = {name: statistics.mean(own) for name, own in by_rubric.items() if own}
-    details = {"dimensions": dimensions}
-    return Score(statistics.mean(values), _reason(turns, before), per_turn=per_turn, details=details)
-
-
-def _reason(turns: Sequence[TurnVotes], before: int) -> str:
-    told: list[str] = []
-    for number, turn in enumerate(turns, before + 1):
+def _mean_of_verdicts(
+    rubrics: Sequence[Sequence[Rubric]], turns: Sequence[Answers[RubricAnswer]], before: int
+) -> Score:
+    per_turn: list[float | None] = [None] * before
+    verdicts: dict[str, list[float]] = {}
+    told, unread = [], []
+    for number, (asked, answers) in enumerate(zip(rubrics, turns, strict=True), before + 1):
         where = ""
         if len(turns) > 1:
             where = f"turn {number}: "
-        for name, why in turn.denials.items():
-            told.append(f"{where}no to {name!r} ({shorten(turn.texts[name], 80)}): {rationale(why)}")
-        missing = [name for name in turn.texts if name not in turn.values]
+        if asked and answers.failure:
+            unread.append(answers.failure)
+        values, missing = [], []
+        votes = _votes_on(asked, answers.readable)
+        for rubric in asked:
+            own = verdicts.setdefault(rubric.id, [])
+            approved, denied = votes[rubric.id]
+            if len(approved) > len(denied):
+                own.append(1.0)
+            elif denied:
+                own.append(0.0)
+                why = rationale(denied[0].rationale)
+                told.append(f"{where}no to {rubric.id!r} ({shorten(rubric.text, 80)}): {why}")
+            else:
+                missing.append(rubric.id)
+                continue
+            values.append(own[-1])
         if missing:
             told.append(f"{where}no verdict on {', '.join(missing)}, left out")
-    return shorten("; ".join(told), 2 * MAX_REASON_CHARS) or "every rubric affirmed"
+        per_turn.append(statistics.mean(values) if values else None)
+    error = next((answers.error for answers in turns if answers.error is not None), None)
+    dimensions = {name: statistics.mean(own) for name, own in verdicts.items() if own}
+    if error is None and not dimensions:
+        error = next(iter(unread), "the judge gave no verdict on any rubric")
+    if error is not None:
+        return Score(None, error=error, per_turn=tuple(per_turn))
+    value = statistics.mean(chain.from_iterable(verdicts.values()))
+    reason = shorten("; ".join(told), 2 * MAX_REASON_CHARS) or "every rubric affirmed"
+    return Score(value, reason, per_turn=tuple(per_turn), details={"dimensions": dimensions})
 
 
-class _AdkRubrics(RubricMetric[RubricOptions]):
-    """The criterion's rubrics, and those of the case and the turn that have the metric's type."""
+class AdkRubrics(RubricMetric[RubricOptions]):
+    """Base: the criterion's rubrics, and those of the case and the turn that have the metric's type."""
 
     options_type = RubricOptions
 
-    def rubrics_of_turn(self, *others: Sequence[Rubric]) -> list[Rubric]:
+    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
+        problem = unpaired(case, performance)
+        if problem is not None:
+            return problem
+        materials = self.materials(performance)
+        before = len(case.turns) - len(materials)
+        try:
+            rubrics = [self.rubrics_of(case, turn) for turn in case.turns[before:]]
+        except ValueError as error:
+            return Score(None, error=str(error))
+        if not any(rubrics):  # typed rubrics of other cases do not change that
+            return Score(None, reason=f"neither the criterion nor the case states a rubric of type {self.rubric_type}")
+        return await self.judge_rubrics(rubrics, materials, judge, before=before)
+
+    def rubrics_of(self, case: Case, turn: Turn) -> list[Rubric]:
         """Return the rubrics for one turn; empty if neither the criterion nor the case states any.
 
         Raises ValueError for a duplicate id.
         """
         rubrics = [option.rubric() for option in self.options.rubrics]
-        for group in others:
-            rubrics += [rubric for rubric in group if rubric.type == self.rubric_type]
+        rubrics += [rubric for rubric in (*case.rubrics, *turn.rubrics) if rubric.type == self.rubric_type]
         ids = [rubric.id for rubric in rubrics]
         for name in ids:
             if ids.count(name) > 1:
                 raise ValueError(f"rubric {name!r} is defined twice for the same turn")
         return rubrics
 
-    @property
-    def none_stated(self) -> Score:
-        """The score if no rubric is stated: the metric does not apply. Typed rubrics of other cases do not change
-        that."""
-        return Score(None, reason=f"neither the criterion nor the case states a rubric of type {self.rubric_type}")
 
-
-class _PerTurnRubrics(_AdkRubrics):
-    def material(self, invocation: Invocation) -> Material:
-        raise NotImplementedError
-
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
-        problem = unpaired(case, performance)
-        if problem is not None:
-            return problem
-        try:
-            rubrics = [self.rubrics_of_turn(case.rubrics, turn.rubrics) for turn in case.turns]
-        except ValueError as error:
-            return Score(None, error=str(error))
-        if not any(rubrics):
-            return self.none_stated
-        pairs = zip(rubrics, performance.invocations, strict=True)
-        return score_of(await asyncio.gather(*(self._judge_turn(some, done, judge) for some, done in pairs)))
-
-    async def _judge_turn(self, rubrics: Sequence[Rubric], done: Invocation, judge: Judge) -> TurnVotes:
-        """Judge one turn; a turn without rubrics is skipped."""
-        if not rubrics:
-            return TurnVotes((), Answers())
-        return await self.judge_rubrics(rubrics, self.material(done), judge)
-
-
-class FinalResponseQuality(_PerTurnRubrics):
+class FinalResponseQuality(AdkRubrics):
     """Share of rubrics that the final responses meet. Range 0–1, typical threshold 0.8.
 
     Source: google-adk 2.13, ``rubric_based_final_response_quality_v1``; the wording of the question is ours.
@@ -272,16 +231,19 @@ Decide for each property whether the agent's final response has it. Judge the fi
 their results show what it rests on. A property about a fact holds only where the material bears it out. A
 property that does not arise in this turn is met unless the response violates it."""
 
-    def material(self, invocation: Invocation) -> Material:
+    def materials(self, performance: TrialOutput) -> list[Material]:
         intermediate = self.options.include_intermediate_responses_in_final
-        return (
-            ("user's request", invocation.user),
-            ("tool calls", steps(invocation)),
-            ("agent's final response", answer_text(invocation, intermediate=intermediate)),
-        )
+        return [
+            (
+                ("user's request", turn.user),
+                ("tool calls", steps(turn)),
+                ("agent's final response", answer_text(turn, intermediate=intermediate)),
+            )
+            for turn in performance.invocations
+        ]
 
 
-class ToolUseQuality(_PerTurnRubrics):
+class ToolUseQuality(AdkRubrics):
     """Share of rubrics that the tool calls meet. Range 0–1, typical threshold 0.8.
 
     Source: google-adk 2.13, ``rubric_based_tool_use_quality_v1``; the wording of the question is ours.
@@ -293,11 +255,11 @@ class ToolUseQuality(_PerTurnRubrics):
 Decide for each property whether the agent's tool calls have it: which tools were called, in which order, with
 which arguments. Judge the calls, not the answer given to the user. A call that is not listed was not made."""
 
-    def material(self, invocation: Invocation) -> Material:
-        return (("user's request", invocation.user), ("tool calls", steps(invocation)))
+    def materials(self, performance: TrialOutput) -> list[Material]:
+        return [(("user's request", turn.user), ("tool calls", steps(turn))) for turn in performance.invocations]
 
 
-class MultiTurnTrajectoryRubrics(_AdkRubrics):
+class MultiTurnTrajectoryRubrics(AdkRubrics):
     """Share of rubrics that the whole conversation meets, judged once, at its last turn. Range 0–1, typically 0.8.
 
     Source: google-adk 2.13, ``rubric_based_multi_turn_trajectory_quality_v1``; the wording of the question is ours.
@@ -308,18 +270,6 @@ class MultiTurnTrajectoryRubrics(_AdkRubrics):
     task = """\
 Decide for each property whether the agent's conduct over the whole conversation has it: what it said, which
 tools it called and in which order, and where it ended."""
-
-    async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
-        problem = unpaired(case, performance)
-        if problem is not None:
-            return problem
-        try:
-            rubrics = self.rubrics_of_turn(case.rubrics, case.turns[-1].rubrics)
-        except ValueError as error:
-            return Score(None, error=str(error))
-        if not rubrics:
-            return self.none_stated
-        return await self.judge_conversation(rubrics, performance, judge)
 
 
 class ConversationProperties(RubricMetric[AdkJudgeOptions]):
@@ -335,4 +285,5 @@ class ConversationProperties(RubricMetric[AdkJudgeOptions]):
         if not performance.invocations:
             return Score(None, error="the trial has no turns")
         rubrics = [Rubric(name, text) for name, text in self.properties.items()]
-        return await self.judge_conversation(rubrics, performance, judge)
+        materials = self.materials(performance)
+        return await self.judge_rubrics([rubrics], materials, judge, before=len(performance.invocations) - 1)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from gate.judges.prompt import Answer
-from gate.metrics.base import TrialOutput, TurnFinding, answer_text
-from gate.metrics.final_response import validity_of
+from gate.judges.prompt import Answer, Question
+from gate.metrics.base import TrialOutput, answer_text
+from gate.metrics.final_response import read_label
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from gate.judges.client import Judge
 
 
-def _label(value: Any) -> Any:
-    return validity_of(str(value).strip().lower(), value)
+def _read_label(value: Any) -> Any:
+    return read_label(str(value).strip().lower())
 
 
 class Kept(Answer):
     """The judge's vote whether one message keeps to the scenario; read in google-adk's spellings."""
 
     reasoning: str = ""
-    is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
+    is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_read_label)]
 
 
 def _passes(vote: Kept) -> bool:
@@ -63,36 +63,36 @@ class UserSimulatorQuality(JudgedMetric[UserSimulatorOptions]):
         judged = await asyncio.gather(
             *(self._turn(scenario, said[:number], text, judge) for number, text in enumerate(spoken, 1))
         )
-        failed = next((verdict.failed for verdict in judged if verdict.failed), None)
+        failed = next((verdict.error for verdict in judged if verdict.error is not None), None)
         if failed is not None:
             return Score(None, error=failed)
         *further, end = judged
         verdicts = [_first(scenario, said[0]), *further]
         if end.value == 0.0:
-            verdicts[-1] = TurnFinding(0.0, f"it ended where it should not: {end.reason}")
+            verdicts[-1] = Score(0.0, f"it ended where it should not: {end.reason}")
         per_turn = tuple(verdict.value for verdict in verdicts)
         told = [f"turn {n}: {v.reason}" for n, v in enumerate(verdicts, 1) if v.value != 1.0]
         reason = "; ".join(told) or "every turn keeps to the scenario"
         return Score(sum(value or 0.0 for value in per_turn) / len(per_turn), reason=reason, per_turn=per_turn)
 
-    async def _turn(self, scenario: Scenario, before: Sequence[Invocation], text: str, judge: Judge) -> TurnFinding:
+    async def _turn(self, scenario: Scenario, before: Sequence[Invocation], text: str, judge: Judge) -> Score:
         material = (
             ("conversation plan", scenario.plan),
             *_persona(scenario),
             ("conversation so far", _history(before)),
             ("the user's next message", text),
         )
-        question = KEPT.format(signal=self.options.stop_signal)
+        task = KEPT.format(signal=self.options.stop_signal)
         name = "per_turn_user_simulator_quality_v1"
-        answers = await self.ask(judge, question, material, Kept, name=name, settled=settled_by(_passes))
+        answers = await self.ask(judge, Question(name, task, material, Kept, settled=settled_by(_passes)))
         return by_majority(answers, _passes)
 
 
-def _first(scenario: Scenario, turn: Invocation) -> TurnFinding:
+def _first(scenario: Scenario, turn: Invocation) -> Score:
     """Return the verdict on the first turn, which must be the scenario's start."""
     if turn.user.strip() == scenario.start.strip():
-        return TurnFinding(1.0, "the starting prompt")
-    return TurnFinding(0.0, "not the starting prompt")
+        return Score(1.0, "the starting prompt")
+    return Score(0.0, "not the starting prompt")
 
 
 def _persona(scenario: Scenario) -> tuple[tuple[str, str], ...]:

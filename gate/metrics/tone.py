@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from gate.judges.prompt import Answer
 from gate.metrics.base import TrialOutput, answer_text
-from gate.metrics.judged import JudgedOptions, Voted, VoteMark, rationale
+from gate.metrics.judged import JudgedOptions, Voted, rationale
 from gate.model import Case, Score
 from gate.model.strict import NonBlank
 
@@ -117,8 +117,8 @@ courteous, formal, businesslike. neutral: matter-of-fact, neither warm nor forma
             return Score(None, reason=self.nothing)
         return await super().judge_score(case, performance, judge)
 
-    def mark(self, answer: Any) -> VoteMark:
+    def mark(self, answer: Any) -> Score:
         expected = self.options.expected
-        return VoteMark(
+        return Score(
             float(answer.tone == expected), f"{answer.tone}, expected {expected}: {rationale(answer.reasoning)}"
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from gate.metrics.base import NO_CONTENT, NOTHING_STATED, Context, Options, PerTurn, TrialOutput, TurnFinding, unpaired
+from gate.metrics.base import NO_CONTENT, Context, Options, PerTurn, TrialOutput, unpaired
 from gate.metrics.matching import (
     NAMES_ONLY,
     ArgsRule,
@@ -110,15 +110,15 @@ class ToolTrajectory(PerTurn[TrajectoryOptions]):
             return NO_CONTENT
         return frozenset({ARGUMENTS})
 
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Score:
         if turn.tools is None:
-            return NOTHING_STATED
+            return Score(None)
         value = self._value(turn.tools, invocation.tool_calls)
         if value == 1.0 and turn.tools:
-            return TurnFinding(value, "the expected tools were called")
+            return Score(value, "the expected tools were called")
         if value == 1.0:
-            return TurnFinding(value, "no tool was expected to be called")
-        return TurnFinding(value, self._difference(turn.tools, invocation.tool_calls))
+            return Score(value, "no tool was expected to be called")
+        return Score(value, self._difference(turn.tools, invocation.tool_calls))
 
     def _value(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> float:
         if self.options.credit == "none":
@@ -209,14 +209,13 @@ class SequenceCorrectness(PerTurn[SequenceOptions]):
     def refuses_other_calls(self) -> bool:
         return self._trajectory.refuses_other_calls
 
-    def judge_turn(self, turn: Turn, invocation: Invocation) -> TurnFinding:
+    def judge_turn(self, turn: Turn, invocation: Invocation) -> Score:
         return self._trajectory.judge_turn(turn, invocation)
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        if not self.options.whole_conversation or unpaired(case, performance) is not None:
-            return super().score(case, performance)
-        if all(turn.tools is None for turn in case.turns):
-            return super().score(case, performance)
-        ((expected, made),) = whole_conversation(case, performance)
-        whole = replace(case, turns=(Turn(case.turns[0].user, tuple(expected)),))
-        return super().score(whole, TrialOutput((Invocation(case.turns[0].user, tool_calls=tuple(made)),)))
+        states_tools = any(turn.tools is not None for turn in case.turns)
+        if self.options.whole_conversation and states_tools and unpaired(case, performance) is None:
+            ((expected, made),) = whole_conversation(case, performance)
+            case = replace(case, turns=(Turn(case.turns[0].user, tuple(expected)),))
+            performance = TrialOutput((Invocation(case.turns[0].user, tool_calls=tuple(made)),))
+        return super().score(case, performance)

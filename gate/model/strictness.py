@@ -25,17 +25,23 @@ class Tightens(Struct, frozen=True):
         """True if a change from one value to another takes effect at once, because it cannot loosen anything."""
         match self.way:
             case "up" | "down":
-                return self._is_beyond(self._value(before), self._value(now))
+                old = self.unset if before is None else before
+                new = self.unset if now is None else now
+                if old is None or new is None:
+                    return new is not None
+                return bool(new >= old if self.way == "up" else new <= old)
             case "steps":
-                return self._is_later(before, now)
+                if now not in self.steps:
+                    return False
+                if before not in self.steps:  # unset, and only its place of use knows what that means
+                    return bool(now == self.steps[-1])
+                return self.steps.index(now) > self.steps.index(before)
             case "more":
                 return set(before) <= set(now)
             case "fewer":
                 return set(now) <= set(before)
-            case "free":
-                return True
-            case "never":
-                return False
+            case "free" | "never":
+                return self.way == "free"
 
     def strictest(self, before: Any, now: Any) -> Any:
         """Return the value in force: the later one if it loosens nothing; for sets, what both demand together."""
@@ -46,21 +52,6 @@ class Tightens(Struct, frozen=True):
         if self.way == "fewer":
             return type(before)([item for item in now if item in before])
         return before
-
-    def _value(self, value: Any) -> Any:
-        return self.unset if value is None else value
-
-    def _is_beyond(self, before: Any, now: Any) -> bool:
-        if now is None or before is None:
-            return now is not None
-        return bool(now >= before) if self.way == "up" else bool(now <= before)
-
-    def _is_later(self, before: Any, now: Any) -> bool:
-        if now not in self.steps:
-            return False
-        if before not in self.steps:  # unset, and only its place of use knows what that means
-            return bool(now == self.steps[-1])
-        return self.steps.index(now) > self.steps.index(before)
 
 
 UP = Tightens("up")

@@ -22,7 +22,7 @@ from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, read_suites
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.judges.options import SimulatedUserOptions
-from gate.metrics.custom.metric import InAgentMetric
+from gate.metrics.custom.metric import InAgentMetric, RunInAgent
 from gate.model import Case, RecordedTrial, Scenario, Side, Trial
 from gate.pipeline.budget import PROBES, RunBudget, judge_of
 from gate.pipeline.execute import Job, ScriptedUser, SimulatedUser, User, execute
@@ -38,7 +38,6 @@ from gate.world.options import store_folder, upstreams_of
 
 if TYPE_CHECKING:
     from gate.judges.client import Judge
-    from gate.metrics.custom.in_agent import MetricProcesses
     from gate.pipeline.launch import BaseAgent
     from gate.traces.receiver import Receiver
     from gate.world.world import World
@@ -78,7 +77,7 @@ class TrialRunner:
         self._judge: Judge | None = None
         self._simulator: Judge | None = None
         self._receiver: Receiver | None = None
-        self._processes: MetricProcesses | None = None
+        self._run_in_agent: RunInAgent | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -171,7 +170,7 @@ class TrialRunner:
         much as scoring a few. The wait for judges and other processes overlaps with the agent's next trials.
         """
         scorers, cases, waiting = self.plan.scorers, self.plan.cases, set[asyncio.Task[T]]()
-        judge, processes = await self._open_judge(), await self._open_in_agent()
+        judge, run_in_agent = await self._open_judge(), await self._open_in_agent()
         pace = _BatchSize(self.config.agent.concurrency)
 
         def score(trials: Sequence[Trial]) -> tuple[list[T], float]:
@@ -180,11 +179,11 @@ class TrialRunner:
             return found, perf_counter() - began
 
         async def ask(trial: Trial) -> T:
-            return await off_loop(done, await score_trial(scorers, cases[trial.case_id], trial, judge, processes))
+            return await off_loop(done, await score_trial(scorers, cases[trial.case_id], trial, judge, run_in_agent))
 
         try:
             async for trials in finished:
-                if judge is None and processes is None:
+                if judge is None and run_in_agent is None:
                     begun = 0
                     while begun < len(trials):
                         part = trials[begun : begun + pace.size]
@@ -306,9 +305,9 @@ class TrialRunner:
             return lambda job, _: _recorded_user(job, recorded.get(job.case.id, ()))
         options = self.config.file.simulated_user or SimulatedUserOptions()
         if self._simulator is None:
-            from gate.judges.client import open_judge  # weight: only where a user is simulated
+            from gate.judges.client import Judge  # weight: only where a user is simulated
 
-            opened = open_judge(
+            opened = Judge(
                 options.as_judge(self.config.file.judge), environment=self.environment, budget=self.run_budget.judge
             )
             self._simulator = await self._stack.enter_async_context(opened)
@@ -322,19 +321,18 @@ class TrialRunner:
             self._judge = await self._stack.enter_async_context(opened)
         return self._judge
 
-    async def _open_in_agent(self) -> MetricProcesses | None:
-        """Return the worker processes for custom metrics that run in the agent's interpreter; None if there are
-        none."""
+    async def _open_in_agent(self) -> RunInAgent | None:
+        """Return what computes custom metrics in the agent's interpreter; None if there are none."""
         metrics = [scorer.metric for scorer in self.plan.scorers if isinstance(scorer.metric, InAgentMetric)]
-        if self._processes is None and metrics:
+        if self._run_in_agent is None and metrics:
             from gate.agents.python import PythonOptions
             from gate.metrics.custom.in_agent import open_in_agent  # weight: only for `run_in: agent`
 
             assert isinstance(self.config.agent, PythonOptions), "refused by the plan for every other kind"
             roots = {metric.path: Path(metric.use.folder) for metric in metrics}
             opened = open_in_agent(self.config.agent, roots, root=self.config.root, environment=self.environment)
-            self._processes = await self._stack.enter_async_context(opened)
-        return self._processes
+            self._run_in_agent = await self._stack.enter_async_context(opened)
+        return self._run_in_agent
 
 
 def _recorded_user(job: Job, trials: Sequence[RecordedTrial]) -> User:

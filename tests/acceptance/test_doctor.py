@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -64,6 +65,10 @@ def said(body: dict[str, Any]) -> list[str]:
     return [message["content"] for message in body["messages"]]
 
 
+LINE = re.compile(r"(ok|--|!!) (\w+: .+?): (.*?)(?: \(to do: (.*)\))?")
+STATES = {"ok": "ok", "--": "note", "!!": "problem"}
+
+
 def examine(
     project: Project, agent: dict[str, Any], criteria: dict[str, Any], **more: Any
 ) -> dict[str, dict[str, Any]]:
@@ -72,10 +77,16 @@ def examine(
     words = more.pop("words", ())
     project.write("cases.json", CASES)
     project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": criteria} | more)
-    ran = project.gate("doctor", "--json", *words, **environment)
-    found = json.loads(ran.out)
-    assert found["exit_code"] == ran.code
-    return {"exit": {"code": ran.code}, **{f"{c['area']} {c['name']}": c for c in found["checks"]}}
+    ran = project.gate("doctor", *words, **environment)
+    *lines, empty, last = ran.out.splitlines()
+    assert (empty, last.partition(":")[0]) == ("", f"exit code {ran.code}"), ran.err
+    found: dict[str, dict[str, Any]] = {"exit": {"code": ran.code}}
+    for line in lines:
+        match = LINE.fullmatch(line)
+        assert match is not None, line
+        state, name, told, remedy = match.groups()
+        found[name.replace(": ", " ", 1)] = {"state": STATES[state], "found": told, "remedy": remedy}
+    return found
 
 
 def test_a_good_agent_has_no_problem(project: Project) -> None:
@@ -153,12 +164,11 @@ def test_secrets_are_never_printed(project: Project) -> None:
     agent = {"python": "bot:answer", "env": ["ACME_API_KEY", "OTHER_API_KEY"]}
     project.write("cases.json", CASES)
     project.write("gate.yaml", {"suite": "cases.json", "agent": agent, "criteria": {"response_match_score": 0.5}})
-    for words in ((), ("--json",)):
-        ran = project.gate("doctor", *words, ACME_API_KEY="hunter2-hunter2")
-        assert ran.code == 3
-        assert "hunter2" not in ran.out + ran.err
-        assert "[redacted]" in ran.out
-        assert "OTHER_API_KEY" in ran.out, "no such variable is set"
+    ran = project.gate("doctor", ACME_API_KEY="hunter2-hunter2")
+    assert ran.code == 3
+    assert "hunter2" not in ran.out + ran.err
+    assert "[redacted]" in ran.out
+    assert "OTHER_API_KEY" in ran.out, "no such variable is set"
 
 
 @pytest.mark.parametrize(
@@ -171,12 +181,10 @@ def test_the_judge_is_reached_for(project: Project, status: int, state: str, wor
         judge = {"model": "m", "base_url": f"{url}/v1"}
         found = examine(project, {"python": "bot:answer"}, criteria, judge=judge, words=["--no-ask"])
     assert (found["judge m"]["state"], words in found["judge m"]["found"]) == (state, True)
-    assert found["judge calibration of final_response_match_v2"]["remedy"] == "gate calibrate"
-    assert "needs a judge" in found["criteria final_response_match_v2"]["found"]
     gone = examine(project, {"python": "bot:answer"}, criteria, judge=judge, words=["--no-ask"])
     assert "cannot be reached" in gone["judge m"]["found"]
     keyless = examine(project, {"python": "bot:answer"}, criteria)
-    assert (keyless["exit"]["code"], keyless["agent text"]["state"]) == (2, "ok")
+    assert keyless["exit"]["code"] == 2
     assert "OPENAI_API_KEY" in keyless["judge suites and criteria"]["remedy"]
 
 
@@ -217,4 +225,3 @@ def test_recorded_trials_ask_nobody(project: Project) -> None:
     ran = project.gate("doctor")
     assert ran.code == 0, ran.out
     assert "1 recorded conversation; no agent is called" in ran.out
-    assert "`gate doctor -v` says" in ran.out and "`gate doctor -v` says" not in project.gate("doctor", "-v").out

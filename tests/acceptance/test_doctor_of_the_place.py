@@ -22,8 +22,8 @@ def project(tmp_path: Path) -> Project:
 
 
 def line(ran: Outcome, start: str) -> str:
-    """The only line that begins so."""
-    found = [one for one in ran.out.splitlines() if one[5:].startswith(start)]
+    """The only line of this check."""
+    found = [one for one in ran.out.splitlines() if one[3:].startswith(start)]
     assert len(found) == 1, ran.out
     return found[0]
 
@@ -35,8 +35,8 @@ def without_git(project: Project, *arguments: str) -> Outcome:
 def test_a_git_store_without_a_repository(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     remedy = "`git init` and add the remote 'origin', or write `baseline: {store: file}`"
-    said = line(project.gate("doctor", "-v", "--no-ask"), "store ")
-    assert said.startswith("  !! ")
+    said = line(project.gate("doctor", "--no-ask"), "baseline: store: ")
+    assert said.startswith("!! ")
     assert f"(to do: {remedy})" in said
     ran = project.gate("run")
     assert (ran.code, f"({remedy})" in ran.err) == (4, True), ran.err
@@ -46,7 +46,7 @@ def test_a_git_store_without_the_remote(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
     remedy = "`git remote add origin URL`, or write `baseline: {store: file}`"
-    assert f"(to do: {remedy}" in line(project.gate("doctor", "-v", "--no-ask"), "store ")
+    assert f"(to do: {remedy}" in line(project.gate("doctor", "--no-ask"), "baseline: store: ")
     ran = project.gate("run")
     assert (ran.code, f"({remedy}" in ran.err) == (4, True), ran.err
 
@@ -56,7 +56,7 @@ def test_a_git_store_with_a_wrong_remote_is_not_fine_as_well(project: Project) -
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
     project.git("remote", "add", "origin", "/nowhere")
-    assert "check the remote" in line(project.gate("doctor", "-v", "--no-ask"), "store ")
+    assert "check the remote" in line(project.gate("doctor", "--no-ask"), "baseline: store: ")
 
 
 @pytest.mark.slow
@@ -65,17 +65,17 @@ def test_a_damaged_baseline_is_not_fine_as_well(project: Project) -> None:
     assert project.gate("baseline", "save").code == 0
     (stored,) = (project.root / ".gate/baselines").rglob("*.jsonl")
     stored.write_bytes(stored.read_bytes() + b"{}\n")
-    ran = project.gate("doctor", "-v", "--no-ask")
+    ran = project.gate("doctor", "--no-ask")
     assert ran.code == 4
-    assert line(ran, "store ").startswith("  !! ")
+    assert line(ran, "baseline: store: ").startswith("!! ")
 
 
 def test_a_repository_without_git(project: Project) -> None:
     project.write("gate.yaml", CONFIG + "baseline: {store: git}\n")
     project.commit()
-    ran = without_git(project, "doctor", "-v", "--no-ask")
-    assert "(to do: install git, or write `baseline: {store: file}`" in line(ran, "store ")
-    assert "git is not installed" in line(ran, "git ")
+    ran = without_git(project, "doctor", "--no-ask")
+    assert "(to do: install git, or write `baseline: {store: file}`" in line(ran, "baseline: store: ")
+    assert "git is not installed" in line(ran, "job: git: ")
     assert "not a repository" not in ran.out
     assert "(install git, or write `baseline: {store: file}`" in without_git(project, "run").err
 
@@ -88,11 +88,11 @@ def test_looking_leaves_nothing_behind(project: Project) -> None:
 
 def test_a_missing_module_has_the_hint_of_a_run(project: Project) -> None:
     project.write("gate.yaml", CONFIG.replace("agent:answer", "agnt:answer"))
-    assert "(to do: did you mean 'agent'?)" in line(project.gate("doctor", "-v"), "answers ")
+    assert "(to do: did you mean 'agent'?)" in line(project.gate("doctor"), "agent: answers: ")
 
 
 def test_a_suite_without_cases_has_a_remedy(project: Project) -> None:
     project.write("suite.yaml", "cases: []\n")
     assert "(to do: name at least one under `cases`" in line(
-        project.gate("doctor", "-v", "--no-ask"), "suites and criteria"
+        project.gate("doctor", "--no-ask"), "configuration: suites and criteria"
     )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -656,43 +653,6 @@ def test_a_remedy_names_the_agent_that_was_chosen(project: Project) -> None:
     assert "(uvicorn server:app --port 1), then: gate init --agent 2\n" in ran.out
     ran = project.gate("init", "--url", "http://127.0.0.1:1")
     assert "then: gate init --url http://127.0.0.1:1\n" in ran.out
-
-
-def test_on_a_terminal_it_asks_which_agent_and_before_it_writes(project: Project) -> None:
-    sample(project, "agents_sdk")
-    code, shown = on_a_terminal(project, b"2\nn\n")
-    assert (code, "which agent" in shown, "write gate.yaml" in shown) == (0, True, True)
-    assert "gate.yaml" not in files(project)
-    code, shown = on_a_terminal(project, b"2\ny\n")
-    assert "from triage import helper" in (project.root / "gate_agent.py").read_text(), shown
-    (project.root / "gate.yaml").unlink()
-    assert "which agent" not in on_a_terminal(project, b"", CI="1")[1]
-
-
-def on_a_terminal(project: Project, typed: bytes, **environment: str) -> tuple[int, str]:
-    """Exit code of `gate init --no-run` and what it shows on a terminal, where this is typed."""
-    ours, theirs = pty.openpty()
-    try:
-        environment = {name: value for name, value in os.environ.items() if name != "CI"} | environment
-        command = [sys.executable, "-m", "gate", "init", "--no-run"]
-        process = subprocess.Popen(
-            command,
-            cwd=project.root,
-            env=environment,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        os.write(ours, typed)
-        shown = b""
-        with suppress(OSError):  # how the end of a terminal's other side is told
-            while more := os.read(ours, 65_536):
-                shown += more
-        return process.wait(60), shown.decode("utf-8", "replace")
-    finally:
-        os.close(ours)
 
 
 @pytest.mark.slow

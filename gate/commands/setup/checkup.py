@@ -7,8 +7,10 @@ from typing import Literal
 from msgspec import Struct
 
 from gate.errors import ExitCode, GateError
+from gate.security.escape import console
 
 State = Literal["ok", "note", "problem"]
+MARKS: dict[State, str] = {"ok": "ok", "note": "--", "problem": "!!"}
 
 
 class Checkup(Struct, frozen=True):
@@ -21,6 +23,10 @@ class Checkup(Struct, frozen=True):
     remedy: str = ""
     code: ExitCode = ExitCode.PASS
     """The exit code of a problem."""
+
+    def __str__(self) -> str:
+        text = f"{MARKS[self.state]} {self.area}: {console(self.name, 60)}: {console(self.found, 500)}"
+        return f"{text} (to do: {console(self.remedy, 300)})" if self.remedy else text
 
 
 def ok(area: str, name: str, found: str) -> Checkup:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,23 +17,19 @@ from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, make_plans
 from gate.decision.unseen import shows_calls
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
-from gate.judges.calibration import load as load_calibration
-from gate.judges.options import CALIBRATION_FILE, NO_KEY, JudgeOptions, Member, members
-from gate.model import Scale, Trial, Turn
+from gate.judges.options import JudgeOptions, Member, members
+from gate.model import Trial, Turn
 from gate.pipeline.identity import NO_GIT, files_of_agent, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import find_references
 from gate.pipeline.store import store_kind, store_of
 from gate.reports.formatting import count, listing
-from gate.scoring.score import Scorer
 from gate.security.environment import UNKNOWN_CI, ci_system, is_allowed
 from gate.system.git import Git
 
 FILES, CRITERIA, JUDGE, BASELINE, JOB = "files", "criteria", "judge", "baseline", "job"
 JUDGE_SECONDS = 10.0
-FIGURES = {Scale.USD: "a reported cost, or usage of a priced model", Scale.SECONDS: "timed requests"}
-"""Scale of a criterion → the figures that the agent has to report."""
 
 
 async def examine(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
@@ -53,40 +48,24 @@ def exit_code(found: Sequence[Checkup]) -> ExitCode:
     return ExitCode.PASS
 
 
-def as_json(found: Sequence[Checkup]) -> str:
-    rows = []
-    for one in found:
-        row = {"area": one.area, "name": one.name, "state": one.state, "found": one.found}
-        rows.append({**row, "remedy": one.remedy or None})
-    return json.dumps({"version": 1, "exit_code": int(exit_code(found)), "checks": rows}, indent=2, ensure_ascii=False)
-
-
 async def _checkups(path: Path, environment: Mapping[str, str], *, ask: bool) -> list[Checkup]:
     try:
         config = load_config(path)
     except GateError as error:
         return [refused("configuration", path.name, error)]
     found = [ok("configuration", path.name, f"can be read; agent is {config.agent_kind}:")]
-    plans, refusals = _plans(config, environment)
-    found += [*refusals, *map(_suite, plans), *_files(config, environment), *_environment(config, environment)]
+    plans: Sequence[Plan] = ()
+    try:
+        plans = make_plans(config, environment)
+    except GateError as error:
+        is_judge = isinstance(error, ConfigError) and error.where == "judge"
+        found.append(refused(JUDGE if is_judge else "configuration", "suites and criteria", error))
+    found += [*map(_suite, plans), *_files(config, environment), *_environment(config, environment)]
     if plans:
         agent, probed = await _agent(config, plans[0], environment, ask=ask)
         found += [*agent, *_criteria(config, plans, probed), *await _judge(config, plans, environment)]
     job = [*_job(config, environment)]  # the search for baselines deepens a shallow clone
     return [*found, *_baselines(config, plans, environment), *job]
-
-
-def _plans(config: Config, environment: Mapping[str, str]) -> tuple[Sequence[Plan], list[Checkup]]:
-    """Return the plan of each suite, even if only the judge's key is missing, and the reason for a refusal."""
-    try:
-        return make_plans(config, environment), []
-    except GateError as error:
-        is_judge = isinstance(error, ConfigError) and error.where == "judge"
-        refusals = [refused(JUDGE if is_judge else "configuration", "suites and criteria", error)]
-    if is_judge:
-        with suppress(GateError):
-            return make_plans(config, {**environment, "GATE_JUDGE_API_KEY": NO_KEY}), refusals
-    return (), refusals
 
 
 def _suite(plan: Plan) -> Checkup:
@@ -159,7 +138,7 @@ async def _agent(
     except GateError as error:
         remedy = error.hint or remedy_for(str(error), config.path.name, environment)
         return [*found, refused(AREA, "answers", error, remedy)], None
-    return [*found, *checkups(config, probed, environment)], None if probed.error else probed
+    return [*found, *checkups(config, plan, probed, environment)], None if probed.error else probed
 
 
 async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
@@ -206,53 +185,29 @@ def _criteria(config: Config, plans: Sequence[Plan], probed: Probed | None) -> I
                 what = "needs reported tool calls; the answers to the first case report none"
                 yield note(CRITERIA, scorer.criterion.name, what, RETURN_CALLS)
             else:
-                yield _criterion(scorer, first)
+                yield _criterion(scorer.criterion.name, first)
 
 
-def _criterion(scorer: Scorer, first: Trial | None) -> Checkup:
-    """Return a criterion's result in the first case, or its needs if it has none."""
-    name, needs = scorer.criterion.name, _needs(scorer)
+def _criterion(name: str, first: Trial | None) -> Checkup:
+    """Return a criterion's result in the first case."""
     score = None
     if first is not None:
         score = first.scores.get(name)
     if score is None:
-        return ok(CRITERIA, name, f"needs {needs}; not tried here")
+        return ok(CRITERIA, name, "not tried here")
     if score.error is not None:
         remedy = "gate explain shows what was scored; gate help criteria"
-        return problem(CRITERIA, name, f"needs {needs}; not measured: {score.error}", remedy)
+        return problem(CRITERIA, name, f"not measured in the first case: {score.error}", remedy)
     if score.value is None:
-        idle = f"needs {needs}; does not apply to the first case"
+        idle = "does not apply to the first case"
         return note(CRITERIA, name, idle, "other cases may state what it compares with; gate suite lists them")
-    return ok(CRITERIA, name, f"needs {needs}; measured in the first case: {score.value:.4g}")
-
-
-def _needs(scorer: Scorer) -> str:
-    needs = []
-    if scorer.needs_judge:
-        needs.append("a judge")
-    if scorer.needs_calls:
-        needs.append("reported tool calls")
-    if scorer.parts:
-        needs.append(f"the scores of {', '.join(scorer.parts)}")
-    if scorer.criterion.scale in FIGURES:
-        needs.append(FIGURES[scorer.criterion.scale])
-    return " and ".join(needs) or "only the answer"
+    return ok(CRITERIA, name, f"measured in the first case: {score.value:.4g}")
 
 
 async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:
-    found = []
-    for plan in plans:
-        found += [_calibration(config, scorer) for scorer in plan.judged]
-    if not found:
+    if not any(plan.judged for plan in plans):
         return []
-    try:
-        jury = members(config.file.judge or JudgeOptions(), environment)
-    except GateError:
-        return found  # reported with the plans
-    reached = []
-    for member in jury:
-        reached.append(await _reached(member))
-    return [*reached, *found]
+    return [await _reached(member) for member in members(config.file.judge or JudgeOptions(), environment)]
 
 
 async def _reached(member: Member) -> Checkup:
@@ -273,17 +228,6 @@ async def _reached(member: Member) -> Checkup:
     if status >= 500:
         return problem(JUDGE, name, f"{member.base_url} answers with HTTP {status}", "try again later")
     return ok(JUDGE, name, f"{member.base_url} answers")
-
-
-def _calibration(config: Config, scorer: Scorer) -> Checkup:
-    name = scorer.criterion.name
-    try:
-        found = load_calibration(config.root / CALIBRATION_FILE, scorer.criterion.fingerprint)
-    except GateError as error:
-        return refused(JUDGE, f"calibration of {name}", error)
-    if found is None:
-        return note(JUDGE, f"calibration of {name}", "was never compared with people", "gate calibrate")
-    return ok(JUDGE, f"calibration of {name}", "compared with people")
 
 
 # --- baselines and the job ------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gate.agents.requirements import text_on_disk
 from gate.commands.setup import adapters, ci
@@ -82,8 +81,13 @@ class FirstFiles(Struct, frozen=True):
     """True if the cases are the gate's samples, which state no expectations yet."""
 
 
-def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool) -> FirstFiles:
-    """Return the files for the chosen agent, or for a sample to replace if there is none."""
+def propose(
+    found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: bool, answers: Mapping[str, Trial] | None = None
+) -> FirstFiles:
+    """Return the files for the chosen agent, or for a sample to replace if there is none.
+
+    With the agent's ``answers`` to the sample cases, its calls are in these, and a criterion judges them.
+    """
     suites = [suite for suite in found.suites if not suite.problem]
     if len(suites) > 1 and is_untouched(folder / CASES):
         suites = [suite for suite in suites if suite.source != CASES]  # no sample beside the project's own cases
@@ -98,15 +102,18 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
     read: list[Suite] = []
     for suite in suites:
         read += suite.suites
+    own = agent is not None and (not suites or _are_untouched_samples(read, folder))
     text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
     text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
     text += _agent_section(found, agent, folder, keys)
-    text += _criteria_file(folder, sources) or criteria_for(read, sample=agent is None)
+    answered = answers if answers and own else {}
+    calls = any(turn.shows_calls for turn in _turns(answered))
+    text += _criteria_file(folder, sources) or criteria_for(read, sample=agent is None, states_tools=calls)
     if ci.remote_of(folder):
         text += _yaml({"baseline": {"store": "git"}})
     proposed = {FILE_NAME: text}
-    if not suites:
-        proposed[CASES] = SAMPLE_CASES if agent is None else own_cases({})
+    if not suites or answered:
+        proposed[CASES] = SAMPLE_CASES if agent is None else own_cases(answered)
     if agent is None:
         proposed[SAMPLE_FILE] = SAMPLE_AGENT
     elif agent.adapter:
@@ -115,7 +122,6 @@ def propose(found: Survey, agent: FoundAgent | None, folder: Path, *, workflow: 
         proposed[made.path] = made.text
     if not (folder / ".gitignore").exists():
         proposed[".gitignore"] = IGNORED
-    own = agent is not None and (not suites or _are_untouched_samples(read, folder))
     return FirstFiles(proposed, agent, made, own)
 
 
@@ -369,16 +375,6 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
             reasons += [reason for reason in case.reasons if reason not in reasons]
     remedy = remedy_of(" ".join(reasons))
     return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
-
-
-def with_answers(proposal: FirstFiles, answers: Mapping[str, Trial]) -> FirstFiles:
-    """Return the files with the agent's calls in the sample cases, and a criterion on calls."""
-    if not proposal.own_cases or not answers:
-        return proposal
-    told = {CASES: own_cases(answers)}
-    if any(turn.shows_calls for turn in _turns(answers)):
-        told[FILE_NAME] = proposal.files[FILE_NAME].replace(criteria_for(()), criteria_for((), states_tools=True))
-    return replace(proposal, files={**proposal.files, **told})
 
 
 def _turns(trials: Mapping[str, Trial]) -> list[Invocation]:

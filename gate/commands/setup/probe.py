@@ -36,8 +36,6 @@ class Probed(Struct):
     """The answers to the suite's first case, to a conversation with the word, and to another; fewer after an error."""
     notes: tuple[str, ...] = ()
     """Notes on the received traces."""
-    needs_memory: bool = False
-    """True if a case of the suite has several turns."""
 
     @property
     def error(self) -> str:
@@ -56,7 +54,6 @@ async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> P
     """
     case, probed = plan.suite.cases[0], Probed(f"plum-{token_hex(3)}")
     told = f"Please remember this code word: {probed.word}. Answer with OK alone."
-    probed.needs_memory = any(len(case.turns) > 1 for case in plan.suite.cases)
     memory = replace(_bare(case), id="gate-doctor-memory", turns=(Turn(told), Turn(QUESTION)))
     apart = replace(_bare(case), id="gate-doctor-apart", turns=(Turn(QUESTION),))
     scorers = tuple(s for s in plan.scorers if not s.needs_judge and not s.parts and not s.metric.over_trials)
@@ -77,17 +74,17 @@ def _bare(case: Case) -> Case:
     return Case("", case.turns, state=case.state, metadata=case.metadata, app=case.app)
 
 
-def checkups(config: Config, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
+def checkups(config: Config, plan: Plan, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
     """Return the findings from the answers."""
     if probed.error:
         return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
-    first, memory, apart = probed.trials
-    turns = first.invocations
+    turns = probed.trials[0].invocations
+    needs_memory = any(len(case.turns) > 1 for case in plan.suite.cases)
     return [
         _text(config, turns),
         _calls(config, turns),
         *_usage(turns),
-        *_sessions(probed, memory, apart),
+        *_sessions(probed, needs_memory=needs_memory),
         _traces(config, probed),
     ]
 
@@ -134,13 +131,14 @@ def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
     return [found, note(AREA, "cost", what, "return cost_usd, or usage with model")]
 
 
-def _sessions(probed: Probed, memory: Trial, apart: Trial) -> list[Checkup]:
+def _sessions(probed: Probed, *, needs_memory: bool) -> list[Checkup]:
+    _, memory, apart = probed.trials
     remembers = probed.word in memory.invocations[-1].text
     leaks = any(probed.word in turn.text for turn in apart.invocations)
     found = []
     if remembers:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
-    elif probed.needs_memory:
+    elif needs_memory:
         remedy = "use session_id, or messages, which has the history"
         found.append(note(AREA, "memory", "the second turn could not repeat a word from the first", remedy))
     if leaks:

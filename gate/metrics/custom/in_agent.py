@@ -15,6 +15,7 @@ from gate.agents.base import AgentFailure, Clock, Request
 from gate.agents.python import ImportFailedError, PythonAgent, PythonOptions
 from gate.errors import ConfigError, GateError, MeasureError
 from gate.guest import custom_metric
+from gate.metrics.custom.metric import RunInAgent
 from gate.metrics.custom.source import namesake
 
 ADAPTER = Path(custom_metric.__file__)
@@ -62,21 +63,11 @@ class MetricProcess(PythonAgent):
         return {"value": None, "error": f"the custom metric failed: {failure}"}
 
 
-class MetricProcesses:
-    """The custom metrics that are computed in the agent's interpreter, by dotted path."""
-
-    def __init__(self, processes: Mapping[str, MetricProcess]) -> None:
-        self._processes = processes
-
-    async def __call__(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await self._processes[path].compute(body)
-
-
 @asynccontextmanager
 async def open_in_agent(
     options: PythonOptions, roots: Mapping[str, Path], *, root: Path, environment: Mapping[str, str]
-) -> AsyncIterator[MetricProcesses]:
-    """Start a process per custom metric, with the options of the ``python:`` agent.
+) -> AsyncIterator[RunInAgent]:
+    """Start a process per custom metric, with the options of the ``python:`` agent, and yield what computes them.
 
     ``roots`` gives the folder to import each from, by dotted path.
 
@@ -85,7 +76,7 @@ async def open_in_agent(
         ConfigError: the user's own ``gate/`` hides the package.
     """
     async with AsyncExitStack() as stack:
-        processes = {}
+        processes: dict[str, MetricProcess] = {}
         executable = options.executable and str(root / Path(options.executable).expanduser())
         for path, folder in roots.items():
             own = options.model_copy(update={"python": path, "workers": 1, "executable": executable})
@@ -95,7 +86,11 @@ async def open_in_agent(
             except MeasureError as error:
                 folders = [folder, *(folder / inner for inner in options.path)]
                 raise _not_imported(path, error, folders) from None
-        yield MetricProcesses(processes)
+
+        async def compute(path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await processes[path].compute(body)
+
+        yield compute
 
 
 def _not_imported(path: str, error: MeasureError, folders: Sequence[Path]) -> GateError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -15,8 +16,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from gate.errors import ConfigError
 from gate.metrics.base import Composite, Context, Metric, Options, TrialOutput
-from gate.metrics.custom.metric import MetricUse, read_score
-from gate.metrics.custom.source import searched, source_of
+from gate.metrics.custom.metric import FLAGS, MetricUse, read_score, resolve_in_agent
+from gate.metrics.custom.source import Folders, searched, source_of
 from gate.model import Case, Direction, Scale, Score
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants, Dialogue, LostError, module_command
@@ -24,11 +25,39 @@ from gate.system.serialize import pack
 from gate.system.wire import REQUEST, Frame, Frames, frame
 
 START_SECONDS = 120.0
-"""Seconds to import a custom metric."""
+"""Seconds to start the process, to import a custom metric and to build it."""
 SECONDS = 60.0
 """Seconds to score one trial."""
 _MODULE = "gate.metrics.custom.child"
-_NUMBERS = count()
+
+
+def resolve_custom(
+    path: str, use: MetricUse, options: Mapping[str, Any], folders: Folders, where: str
+) -> tuple[type[Metric[Any]], dict[str, Any], dict[str, Any]]:
+    """Return a custom metric's class, its own options, and everything else that decides what it measures.
+
+    Args:
+        path: ``module:attribute``, or ``module.attribute``.
+        use: how the criterion uses it; the folders are filled in here.
+        options: the criterion's options, including ``run_in``.
+        folders: where its module may be.
+        where: the criterion's position, for errors.
+
+    Raises:
+        ConfigError: an unknown ``run_in``, or a path that names no metric.
+    """
+    run_in = options.get("run_in", "gate")
+    if run_in not in ("gate", "agent"):
+        raise ConfigError(f"run_in: expected `gate` or `agent`, found {run_in!r}", where=where)
+    own = {key: value for key, value in options.items() if key != "run_in"}
+    folder, source = folders.find(path, in_agent=run_in == "agent")
+    use = replace(use, folder=folder, hidden=folders.hidden_from(folder))
+    code = {}
+    if source is not None:
+        code["code"] = hashlib.sha256(source).hexdigest()
+    if run_in == "agent":
+        return resolve_in_agent(path, use), own, {"run_in": "agent", **code}
+    return resolve_isolated(path, use), own, code
 
 
 def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
@@ -37,16 +66,19 @@ def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
     Raises:
         ConfigError: there is no such module or attribute, or it is neither a metric nor a function of 2 or 4 arguments.
     """
-    child = _child(path, use)
+    told = _child(path, use).prepare(f"metric {path!r} cannot be imported", "describe", path, _stripped(use))
     try:
-        told = child.ask(_describe(path, use), seconds=START_SECONDS)
-    except LostError as error:
-        raise ConfigError(f"metric {path!r} cannot be imported: its process {error}") from None
-    if "refused" in told:
-        what, hint = told["refused"]
-        raise ConfigError(str(what), hint=str(hint))
-    try:
-        own = _attributes(told)
+        fields: dict[str, Any] = {str(name): (Any, None) for name in told["fields"]}
+        own = {
+            "__doc__": str(told["doc"]),
+            "version": int(told["version"]),
+            "scale": Scale(told["scale"]),
+            "direction": Direction(told["direction"]),
+            "default_threshold": _number(told["default_threshold"]),
+            "pass_threshold": _number(told["pass_threshold"]),
+            "options_type": create_model("Options", __base__=_AnyOptions, **fields),
+            **{name: told[name] is True for name in FLAGS},
+        }
         base: type[Metric[Any]] = _IsolatedMetric
         if told["composite"]:
             base = _IsolatedComposite
@@ -55,31 +87,8 @@ def resolve_isolated(path: str, use: MetricUse) -> type[Metric[Any]]:
     return type("Isolated", (base,), {**own, "__module__": __name__, "path": path, "use": use})
 
 
-def _describe(path: str, use: MetricUse) -> tuple[Any, ...]:
-    return ("describe", path, _stripped(use))
-
-
 def _stripped(use: MetricUse) -> MetricUse:
     return replace(use, environment={})
-
-
-def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the class attributes of a metric from the child's description of it."""
-    names = [str(name) for name in told["fields"]]
-    fields: dict[str, Any] = dict.fromkeys(names, (Any, None))
-    return {
-        "__doc__": str(told["doc"]),
-        "version": int(told["version"]),
-        "scale": Scale(told["scale"]),
-        "direction": Direction(told["direction"]),
-        "default_threshold": _number(told["default_threshold"]),
-        "pass_threshold": _number(told["pass_threshold"]),
-        "hard": told["hard"] is True,
-        "over_trials": told["over_trials"] is True,
-        "reads_tools": told["reads_tools"] is True,
-        "absence": told["absence"] is True,
-        "options_type": create_model("Options", __base__=_AnyOptions, **fields),
-    }
 
 
 def _number(value: Any) -> float | None:
@@ -103,23 +112,15 @@ class _IsolatedMetric(Metric[Any]):
     def __init__(self, options: Any, context: Context | None = None) -> None:
         super().__init__(options, context)
         self._raw = options.model_dump(exclude_unset=True)
-        self._number = next(_NUMBERS)
+        self._build = pack((self.path, _stripped(self.use), self._raw, self.context))
         self._process = _child(self.path, self.use)
-        try:
-            told = self._process.ask(self._made(), seconds=START_SECONDS)
-        except LostError as error:
-            raise ConfigError(f"metric {self.path!r}: its process {error}") from None
-        if "refused" in told:
-            raise ConfigError(str(told["refused"][0]), hint=str(told["refused"][1]))
+        told = self._process.prepare(f"metric {self.path!r}", "build", self._build)
         if "invalid" in told:
             raise _invalid(told["invalid"])
         self._missing, self._caveat = str(told.get("missing", "")), str(told.get("caveat", ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.path, self.use, self._raw, self.context)
-
-    def _made(self) -> tuple[Any, ...]:
-        return ("make", self._number, self.path, _stripped(self.use), self._raw, self.context)
 
     @property
     def missing(self) -> str:
@@ -134,7 +135,7 @@ class _IsolatedMetric(Metric[Any]):
 
     def _ask(self, what: str, *given: Any) -> Score:
         try:
-            return read_score(self._process.ask((what, self._number, *given), first=self._made()))
+            return read_score(self._process.ask(what, self._build, *given))
         except LostError as error:
             return Score(None, error=f"the custom metric failed: its process {error}")
 
@@ -191,37 +192,43 @@ class _Child:
         self._dialogue: Dialogue[Frame] | None = None
         self._descendants = Descendants()
         finalize(self, self._descendants.end)
-        self._made: set[int] = set()
         self._requests = count(1)
 
-    def ask(
-        self, message: tuple[Any, ...], *, first: tuple[Any, ...] | None = None, seconds: float = SECONDS
-    ) -> dict[str, Any]:
-        """Return the answer, a JSON object; send ``first`` before the request if this process has not had it yet.
+    def prepare(self, what: str, *message: Any) -> dict[str, Any]:
+        """Return the answer to a request that comes before any score.
+
+        Raises ConfigError, which begins with ``what`` if the process ends.
+        """
+        try:
+            told = self.ask(*message, seconds=START_SECONDS)
+        except LostError as error:
+            raise ConfigError(f"{what}: its process {error}") from None
+        if "refused" in told:
+            raise ConfigError(str(told["refused"][0]), hint=str(told["refused"][1]))
+        return told
+
+    def ask(self, *message: Any, seconds: float = SECONDS) -> dict[str, Any]:
+        """Return the answer, a JSON object, within ``seconds``, and longer if the process has to be started.
 
         Raises LostError if the process ends.
         """
         try:
-            dialogue = self._dialogue or self._start()
-            if first is not None and first[1] not in self._made:
-                self._exchange(dialogue, first, START_SECONDS)
-                self._made.add(first[1])
-            answer = self._exchange(dialogue, message, seconds)
-            if message[0] == "make":
-                self._made.add(message[1])
-            return answer
+            if self._dialogue is None:
+                self._dialogue = self._started()
+                seconds = max(seconds, START_SECONDS)
+            number = next(self._requests)
+            found = self._dialogue.ask(frame(REQUEST, number, pack(message)), seconds)
+            return _read(found, number)
         except BaseException:
             self._stop()
             raise
 
-    def _start(self) -> Dialogue[Frame]:
-        self._made.clear()
+    def _started(self) -> Dialogue[Frame]:
         environment = self._descendants.marked(self._environment)
         argv, environment = module_command(_MODULE, environment=environment, path=self._places)
         self._descendants.watch()
         reading = Frames(MAX_ANSWER_BYTES)
-        self._dialogue = Dialogue(argv, reading, environment=environment, cwd=self._folder, stderr=None)
-        return self._dialogue
+        return Dialogue(argv, reading, environment=environment, cwd=self._folder, stderr=None)
 
     def _stop(self) -> None:
         if self._dialogue is not None:
@@ -229,15 +236,14 @@ class _Child:
         self._dialogue = None
         self._descendants.end()
 
-    def _exchange(self, dialogue: Dialogue[Frame], message: tuple[Any, ...], seconds: float) -> dict[str, Any]:
-        number = next(self._requests)
-        found = dialogue.ask(frame(REQUEST, number, pack(message)), seconds)
-        answer = None
-        try:
-            if found.number == number:
-                answer = json.loads(found.data)
-        except (ValueError, RecursionError):
-            pass
-        if not isinstance(answer, dict):
-            raise LostError("wrote an invalid answer into its pipe to the gate")
-        return answer
+
+def _read(answer: Frame, number: int) -> dict[str, Any]:
+    """Return the JSON object in an answer to this request. Raises LostError if the user's code wrote into the pipe."""
+    try:
+        if answer.number == number:
+            read = json.loads(answer.data)
+            if isinstance(read, dict):
+                return read
+    except (ValueError, RecursionError):
+        pass
+    raise LostError("wrote an invalid answer into its pipe to the gate")

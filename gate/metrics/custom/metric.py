@@ -29,6 +29,10 @@ RunInAgent = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """(dotted path, request) → the meaning of its answer; computed where the agent runs."""
 
 
+FLAGS = ("hard", "over_trials", "reads_tools", "absence")
+"""The attributes of a metric class that are true or false, as far as a custom metric may set them."""
+
+
 class MetricUse(Struct, frozen=True):
     """A criterion's use of a custom metric."""
 

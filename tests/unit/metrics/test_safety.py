@@ -36,7 +36,7 @@ def test_personal_data_is_found_and_never_repeated() -> None:
         ("write to <a href='mailto:anna@example.com'>us</a>", "e-mail address"),
         ("write to [us](mailto:anna@example.com)", "e-mail address"),
     ]:
-        assert [finding.kind for finding in find_personal(text)] == [kind], (text, kind)
+        assert find_personal(text) == [kind], (text, kind)
         score = measure("pii", text)
         assert score.value == 0.0, (text, kind)
         assert f"1 × {kind}" in score.reason, (text, kind)
@@ -57,7 +57,7 @@ def test_what_only_looks_like_it_passes() -> None:
         "a@b",
         "version 1.2.3, 10.0.0.1, 1'000'000",
     ]:
-        assert list(find_personal(text)) == [], text
+        assert find_personal(text) == [], text
         assert measure("pii", text).value == 1.0, text
 
 
@@ -237,4 +237,4 @@ def test_iban_lengths() -> None:
 @pytest.mark.slow
 def test_hostile_lengths_take_no_time() -> None:
     for text in ("a" * 300_000, "1 " * 150_000, "@" * 300_000, "AB12" * 75_000, "+1-" * 100_000, "a." * 150_000):
-        list(find_personal(text))
+        find_personal(text)
