@@ -46,6 +46,14 @@ def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = 
     return value
 
 
+def json_or_text(text: str) -> Any:
+    """Return the value of a JSON text, within the bounds of this module; any other text unchanged."""
+    try:
+        return parse_json(text, "")
+    except (ValueError, ConfigError):
+        return text
+
+
 def bounded_json(value: Any) -> Any:
     """Return a JSON value from another source, checked against the bounds of this module.
 
@@ -74,13 +82,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _unique_marked(pairs: list[tuple[str, Any]]) -> Fields:
-    value = Fields(pairs)
-    if len(value) != len(pairs):
-        raise RefusedTextError("duplicate key")
-    return value
-
-
 def _refuse(word: str) -> NoReturn:
     raise RefusedTextError(f"{word} is not a JSON number")
 
@@ -102,7 +103,7 @@ def finite(digits: str) -> float:
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
-_MARKED = json.JSONDecoder(object_pairs_hook=_unique_marked, parse_constant=_refuse, parse_float=finite)
+_MARKED = json.JSONDecoder(object_pairs_hook=Fields, parse_constant=_refuse, parse_float=finite)
 _WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_but_nan, parse_float=finite)
 
 
@@ -222,5 +223,5 @@ def _without_surrogates(value: Any) -> Any:
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
         pairs = [(_without_surrogates(key), _without_surrogates(item)) for key, item in dict.items(value)]
-        return type(value)(pairs)
+        return type(value)(dict(pairs))
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import defaultdict, deque
@@ -14,9 +13,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gate.errors import SAME_MEANING, ConfigError
-from gate.formats.endings import endings, noting_its_end
-from gate.formats.json_text import parse_json
+from gate.errors import SAME_MEANING
+from gate.formats.endings import PLACES, endings, noting_its_end
+from gate.formats.json_text import json_or_text
 from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first_value, is_result
 from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
@@ -143,7 +142,7 @@ def to_call(raw: Any) -> ToolCall:
                 raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
         name=name,
-        args=carried(to_arguments(args)),
+        args=to_arguments(args),
         id=optional_text(raw, *CALL_ID, "id"),
         result=carried(raw.get("result", raw.get("output"))),
         error=error,
@@ -152,15 +151,12 @@ def to_call(raw: Any) -> ToolCall:
 
 
 def to_arguments(raw: Any) -> Any:
-    """Return arguments as a value: a JSON text is parsed, an empty text means none, any other value is kept."""
+    """Return arguments as a value: a JSON text is parsed, an empty text means none, any other value is carried."""
     if not isinstance(raw, str):
-        return raw
+        return carried(raw)
     if not raw.strip():
         return {}
-    try:
-        return parse_json(raw, "arguments")
-    except (json.JSONDecodeError, ConfigError):
-        return raw
+    return json_or_text(raw)
 
 
 def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:
@@ -414,10 +410,10 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 
 def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
-    content = message.get("content")
-    typed = _typed(content) + _typed(message.get("parts"))
-    if content is None and isinstance(message.get("parts"), list):
-        content = message["parts"]
+    content, held = message.get("content"), message.get("parts")
+    typed = _typed(content) + _typed(held)
+    if content is None and isinstance(held, list):
+        content = held
     parts = _parts(content)
     if not parts and isinstance(message.get("refusal"), str):
         parts = (Part(message["refusal"]),)
@@ -427,6 +423,9 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         reading.trajectory.add(call)
     for part in _results_in(typed):  # of tools that the provider ran
         _answer(reading, part, _failed(part))
+    if _ABOUT_MODEL.isdisjoint(message.keys()):  # as in most messages
+        reading.usages.append(None)
+        return
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
@@ -434,6 +433,10 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     usage = noting_its_end(usage, message)
     if usage is not None or _is_from_model(message):
         reading.usages.append(usage)
+
+
+_ABOUT_MODEL = PLACES | {"usage", "usage_metadata"}
+"""The keys by which a message tells how the model made it."""
 
 
 def _is_from_model(message: Mapping[str, Any]) -> bool:
