@@ -16,7 +16,6 @@ from gate.decision.findings import regressed_metrics, tally
 from gate.decision.gaps import edited_cases, new_cases, removed_cases
 from gate.decision.outcomes import PASS_RATE
 from gate.model import (
-    CaseCounts,
     CaseResult,
     CaseStatus,
     Criterion,
@@ -176,7 +175,11 @@ def most_suspect(cases: Iterable[CaseResult]) -> tuple[CaseTally, ...]:
 
     As in the report, the counts cover all trials, including those that the base ran in this job.
     """
-    fell = [case for case in cases if _passes_less(case) and case.status is not CaseStatus.QUARANTINED]
+    fell = []
+    for case in cases:
+        passes_less = case.passed * case.baseline_trials < case.baseline_passed * case.trials
+        if passes_less and case.status is not CaseStatus.QUARANTINED:
+            fell.append(case)
     listed = [case for case in fell if case.status in GOT_WORSE] or fell
     return tuple([tally(case.id, case) for case in sorted(listed, key=badness)[:MOST_SUSPECTS]])
 
@@ -192,7 +195,3 @@ def badness(case: CaseResult, *, elsewhere: bool = False) -> tuple[float | str, 
     before = case.baseline_passed / max(1, case.baseline_trials)
     now = case.passed / max(1, case.trials)
     return (rank, elsewhere, -(case.e_value or 0.0), now - before, now, case.id)
-
-
-def _passes_less(case: CaseCounts | CaseResult) -> bool:
-    return case.passed * case.baseline_trials < case.baseline_passed * case.trials

@@ -125,7 +125,7 @@ def _scores(queues: Sequence[Queue]) -> Mapping[int, Score]:
     problem = ""
     if not any(len(queue) > 1 for queue in queues):
         problem = TOO_FEW
-    elif not any(_uses_tools(queue) for queue in queues):
+    elif not any(any(pattern(trial)) for _, trial in chain.from_iterable(queues)):
         problem = NO_TOOLS
     scores = {}
     for queue in queues:
@@ -136,11 +136,6 @@ def _scores(queues: Sequence[Queue]) -> Mapping[int, Score]:
         for (_, first), (position, second) in zip(queue[::2], queue[1::2], strict=False):
             scores[position] = _compare(first, second)
     return scores
-
-
-def _uses_tools(queue: Queue) -> bool:
-    """True if any of these trials called a tool."""
-    return any(any(pattern(trial)) for _, trial in queue)
 
 
 def _compare(first: Trial, second: Trial) -> Score:

@@ -123,7 +123,8 @@ def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
         for criterion in comparison.blocking:
             found += findings_of(comparison, criterion, None)
     if not _is_settled(comparison, found):
-        if may_run and (more is None or more.narrows):  # while a threshold is open, too, the last epoch is whole
+        only_narrows = more is None or all(request.tag == NARROW for request in more.requests)
+        if may_run and only_narrows:  # while a threshold is open, too, the last epoch is whole
             more = _for_thresholds(comparison, outcome, found) or more
         if more is not None:
             first = _whether_repeats_count(comparison)

@@ -237,6 +237,9 @@ def counted_as_failed(comparison: Comparison, lost: Collection[int]) -> Comparis
     error = TrialError(ErrorKind.CRASH, "could not be measured")
 
     def failed(trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        return tuple([replace(trial, error=error) if id(trial) in lost else trial for trial in trials])
+        found = []
+        for trial in trials:
+            found.append(replace(trial, error=error) if id(trial) in lost else trial)
+        return tuple(found)
 
     return replace(comparison, trials=failed(comparison.trials), stored=failed(comparison.stored))

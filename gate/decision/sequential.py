@@ -21,12 +21,11 @@ runs. docs/dev/decisions/0004-decision-rule.md."""
 
 
 def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | More | None:
-    """Return the test's answer, or the trials that it requests; None if nothing is paired, or both sides have the same
-    trials.
+    """Return the test's answer, or the trials that it requests; None if nothing is paired.
 
     ``can_run=False`` looks once at trials of one round. ``stopped``: no further trial can run.
     """
-    if not comparison.paired or comparison.same_as:
+    if not comparison.paired:
         return None
     from gate.decision.engine.rule import decide  # weight: only with a baseline
 
@@ -38,7 +37,12 @@ def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcom
 
 
 def outcome_without_runs(comparison: Comparison, *, can_run: bool) -> Outcome | None:
-    """Return the test's answer on the trials so far; ``can_run``: look at them as the schedule would."""
+    """Return the test's answer on the trials so far; None also if both sides have the same trials.
+
+    ``can_run``: look at them as the schedule would.
+    """
+    if comparison.same_as:
+        return None
     found = answer_of(comparison, can_run=can_run, stopped=True)
     if isinstance(found, Outcome):
         return found

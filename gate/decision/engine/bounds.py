@@ -136,7 +136,11 @@ def _bound(
     detectable = None
     if within is not None:
         detectable = drop_of(within, n, trials_before / n, trials / n) / metric.slope
-    excluded = max(min(low, _excluded(pairs, differences, extra) / metric.slope), floor)
+    excluded = low
+    values = list(chain.from_iterable(chain.from_iterable(pairs)))
+    if min(values) >= 0 and max(values) <= 1:  # often all the same; others vary enough to show their spread
+        least = excluded_change(differences, trials=trials / len(pairs), extra_variance=extra)
+        excluded = min(low, least / metric.slope)
     low, margin = max(low, floor), margin_of(metric, len(pairs))
     return MetricChange(
         cases=len(pairs),
@@ -148,7 +152,7 @@ def _bound(
         holds=low >= -margin,
         detectable=detectable,
         blocks_regression=metric.blocks_regression,
-        excluded=finite(excluded),
+        excluded=finite(max(excluded, floor)),
     )
 
 
@@ -157,16 +161,6 @@ def finite(value: float) -> float | None:
     if not math.isfinite(value):
         return None
     return value
-
-
-def _excluded(pairs: Sequence[Pair], differences: Sequence[float], extra: float) -> float:
-    """Return the bound for metrics with values between 0 and 1, which are often all the same; infinity for others,
-    since these vary enough to show their spread."""
-    values = list(chain.from_iterable(chain.from_iterable(pairs)))
-    if min(values) < 0 or max(values) > 1:
-        return math.inf
-    trials = fmean([len(now) for now, _ in pairs])
-    return excluded_change(differences, trials=trials, extra_variance=extra)
 
 
 def _one_case(now: list[float], before: list[float]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from gate.model import NARROW, Direction, MetricKind, Scale, Side
+from gate.model import Direction, MetricKind, Scale, Side
 from gate.model.defaults import ALPHA, MOST_EPOCHS
 from gate.statistics.permutation import FINE
 
@@ -174,11 +174,6 @@ class More(Struct, frozen=True):
     def runs(self) -> int:
         """Number of agent runs in these trials."""
         return runs_of(self.requests)
-
-    @property
-    def narrows(self) -> bool:
-        """True if these trials only narrow the interval of the change."""
-        return all(request.tag == NARROW for request in self.requests)
 
 
 def round_of(requests: Iterable[Request], why: str) -> More | None:
