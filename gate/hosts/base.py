@@ -64,20 +64,7 @@ class PostFailure(Struct, frozen=True):
     """The suites whose comments are concerned; None if unknown: all of them."""
 
 
-class PostCheck(Struct, frozen=True):
-    """The result of one suite on the commit, for hosts that keep check results with commits."""
-
-    suite_id: str
-    title: str
-    """The verdict in a line."""
-    body: str
-    """The text in Markdown; text from outside is escaped."""
-    conclusion: Literal["success", "neutral", "failure"]
-    annotations: tuple[Annotation, ...] = ()
-    """The annotations, most important first."""
-
-
-Effect = WriteFile | CopyFile | WriteSummary | PostComment | PostFailure | PostCheck
+Effect = WriteFile | CopyFile | WriteSummary | PostComment | PostFailure
 
 
 class Publication(Struct, frozen=True):

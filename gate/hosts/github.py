@@ -30,7 +30,6 @@ from gate.hosts.base import (
     says_failed,
     with_marker,
 )
-from gate.hosts.checks import CheckRuns
 from gate.hosts.events import Labelled, MeasuringRun, activity, value_at
 from gate.hosts.rest import Rest, RestError, unreadable
 
@@ -108,10 +107,6 @@ class GitHub:
 
     def close(self) -> None:
         self._rest.close()
-
-    def check_runs(self, stamp: Stamp, *, page: str, about: str = "") -> CheckRuns:
-        """Return the writer of one run's check runs; see `CheckRuns`."""
-        return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
         """Return the login of the token's owner, from GraphQL, because REST answers only for personal tokens."""
