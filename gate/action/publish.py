@@ -97,8 +97,6 @@ def _annotations(outcome: StepOutcome, problems: Iterable[PublishError]) -> list
     made = []
     if outcome.error:
         made.append(Annotation("error", "Agent Gate", outcome.error))
-    if outcome.warning:
-        made.append(Annotation("warning", "Agent Gate", outcome.warning))
     for problem in problems:
         made.append(Annotation("warning", "Agent Gate: not published", str(problem)))
     if outcome.result is not None:

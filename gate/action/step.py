@@ -105,8 +105,6 @@ class StepOutcome(Struct, frozen=True):
     result: Result | None = None
     error: str = ""
     """The reason why there is no result, or a problem in addition to it."""
-    warning: str = ""
-    """A warning about a result that remains valid."""
     pull_request: int | None = None
     note: str = ""
     """The reason why there is nothing to publish, if that is no error."""
