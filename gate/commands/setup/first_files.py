@@ -61,7 +61,7 @@ STAMPED = re.compile(STAMP + r"([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 300
-"""Maximum number of characters in an error that is followed by a remedy."""
+"""Maximum number of characters in a line of the verdict and its reasons."""
 MOST_KEYS = 10
 """Maximum number of providers whose variables the agent may see."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
@@ -361,25 +361,21 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     for suite in result.suites:
         for case in suite.cases:
             reasons += [reason for reason in case.reasons if reason not in reasons]
-    remedy = remedy_of(" ".join(reasons))
-    return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
+    return First(_outcome_lines(result, reasons, trials), result.exit_code, trials, remedy_of(" ".join(reasons)))
 
 
 def _turns(trials: Mapping[str, Trial]) -> list[Invocation]:
     return [turn for trial in trials.values() for turn in trial.invocations]
 
 
-def _outcome_lines(
-    result: Result, reasons: Sequence[str], trials: Mapping[str, Trial], *, short: bool
-) -> tuple[str, ...]:
-    """Return the verdict, the reasons and the answer; ``short`` if a remedy follows."""
+def _outcome_lines(result: Result, reasons: Sequence[str], trials: Mapping[str, Trial]) -> tuple[str, ...]:
+    """Return the verdict, the reasons and the answer."""
     from gate.reports.console import render_line
 
     headline = render_line(result)
     lines = headline.splitlines()
     lines += [reason for reason in reasons if reason[:LEAST_ALIKE] not in headline][:3]
-    if short:
-        lines = [shorten(line, MOST_SHORT) for line in lines]
+    lines = [shorten(line, MOST_SHORT) for line in lines]
     for turn in _turns(trials):
         if turn.text:
             lines.append(f"it answered: {turn.text}")
