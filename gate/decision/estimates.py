@@ -9,7 +9,6 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gate.decision.engine.state import Metric, margin_of
 from gate.decision.outcomes import are_successes
 from gate.model import Criterion, Estimate, MetricChange, Scale
 from gate.model.finding import Change
@@ -77,15 +76,6 @@ def natural_margin(margin: float, criterion: Criterion) -> float:
     if not criterion.scale.is_relative:
         return margin
     return abs(natural(-margin, criterion))
-
-
-def margin_over(found: MetricChange, criterion: Criterion, cases: int) -> float:
-    """Return the oriented margin of a similar suite with ``cases`` cases: a margin widened for few cases narrows with
-    more."""
-    own = criterion.margin_or_default
-    if criterion.scale.is_relative or found.margin <= own:
-        return found.margin
-    return margin_of(Metric(criterion.name, "binary", criterion.direction, own), cases)
 
 
 def change_of(found: MetricChange, criterion: Criterion) -> Change:

@@ -155,23 +155,6 @@ def as_values(outcomes: Iterable[bool]) -> list[float]:
     return [float(outcome) for outcome in outcomes]
 
 
-def marks(case: Case, criteria: Iterable[Criterion]) -> tuple[tuple[str, float, bool], ...]:
-    """Return the bars for the scores of an answered trial: name, bar, and True if the bar is a maximum.
-
-    If every named criterion has a value, `passed` is True when all of them keep to their bars.
-    """
-    found = []
-    for criterion in criteria:
-        if not criterion.blocking:
-            continue
-        limit = mark(criterion, case)
-        if limit is None and criterion.hard:
-            limit = 1.0
-        if limit is not None:
-            found.append((criterion.name, limit, criterion.direction is Direction.LOWER))
-    return tuple(found)
-
-
 def lacks_a_score(trial: Trial, names: Iterable[str]) -> bool:
     """True if a trial's score for one of these criteria could not be computed."""
     for name in names:

@@ -6,13 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from operator import ge, le, truediv
-from typing import cast
+from operator import truediv
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from gate.decision.outcomes import PASS_RATE, RATE_METRIC, marks, passed
+from gate.decision.outcomes import PASS_RATE, RATE_METRIC, passed
 from gate.decision.own_models import OwnModels, own_models_of
 from gate.model import (
     FULL,
@@ -28,7 +27,6 @@ from gate.model import (
     Side,
     Trial,
     TrialError,
-    values_of,
 )
 from gate.statistics.intervals import deviation, mean, t_quantile, wilson
 from gate.statistics.trend import Sums
@@ -83,104 +81,56 @@ def reduced(trials: Iterable[MeasuredTrial], criteria: Sequence[Criterion], case
         counted[trial.case_id].append(trial)
     values: dict[str, dict[str, Sums]] = defaultdict(dict)
     outcomes: dict[str, tuple[int, int]] = {}
-    for alike in _alike(cases[case_id] for case_id in counted if case_id in cases):
-        table = _Table(alike, counted)
-        passes = table.passes(judged)
-        for case_id, own in table.by_case(passes):
-            outcomes[case_id] = int(sum(own)), len(own)
-        for name, column in table.columns(passes, spent):
-            for case_id, own in table.by_case(column):
-                values[name][case_id] = _sums(own)
+    for case_id, own in counted.items():
+        if case_id not in cases:
+            continue
+        measured: dict[str, list[float]] = defaultdict(list)
+        passes = known = 0
+        for trial in own:
+            outcome = _outcome(trial, cases[case_id], judged)
+            if outcome is not None:
+                passes += outcome
+                known += 1
+            if trial.tag in EPOCHS:
+                for name, value in _values(trial, outcome, spent):
+                    if value is not None:
+                        measured[name].append(value)
+        if known:
+            outcomes[case_id] = passes, known
+        for name, single in measured.items():
+            values[name][case_id] = _sums(single)
     models = own_models_of(chain.from_iterable(counted.values()))
     return RunValues(seen, failed, unmeasured, dict(values), outcomes, models)
+
+
+def _outcome(trial: MeasuredTrial, case: Case, criteria: Sequence[Criterion]) -> bool | None:
+    scores, error = {}, None
+    for name, score in trial.scores.items():
+        scores[name] = score if isinstance(score, Score) else Score(score)
+    if trial.error is not None:
+        error = TrialError(*trial.error)
+    return passed(Trial(trial.case_id, trial.number, scores=scores, error=error), case, criteria)
+
+
+def _values(trial: MeasuredTrial, outcome: bool | None, spent: frozenset[str]) -> Iterator[tuple[str, float | None]]:
+    """Yield the trial's scores, its outcome, and what it spent beside the criteria."""
+    for name, score in trial.scores.items():
+        yield name, score.value if isinstance(score, Score) else score
+    if outcome is not None:
+        yield PASS_RATE, float(outcome)
+    if DURATION in spent and trial.error is None:
+        yield DURATION, trial.duration
+    usage = trial.usage
+    if usage is not None and COST in spent:
+        yield COST, usage.cost_usd
+    if usage is not None and TOKENS in spent:
+        yield TOKENS, usage.tokens
 
 
 def spent_beside(criteria: Iterable[Criterion]) -> frozenset[str]:
     """Return the names in `SPENT` that no criterion measures."""
     measured = {criterion.metric for criterion in criteria}
     return frozenset(name for name, one in SPENT.items() if one.metric not in measured)
-
-
-def _alike(cases: Iterable[Case]) -> Iterable[list[Case]]:
-    """Return the cases grouped by the marks of their trials."""
-    found: dict[tuple[tuple[str, float], ...], list[Case]] = defaultdict(list)
-    for case in cases:
-        found[tuple(sorted(case.thresholds.items()))].append(case)
-    return found.values()
-
-
-Column = Sequence[float | None]
-"""The value of each trial in a table; None for trials without one."""
-
-
-class _Table:
-    """The trials of cases with the same marks, one case after another."""
-
-    def __init__(self, cases: Sequence[Case], trials: Mapping[str, Sequence[MeasuredTrial]]) -> None:
-        self._case = cases[0]
-        self._trials: list[MeasuredTrial] = []
-        self._parts: list[tuple[str, int, int]] = []
-        for case in cases:
-            start = len(self._trials)
-            self._trials += trials[case.id]
-            self._parts.append((case.id, start, len(self._trials)))
-        names = dict.fromkeys(chain.from_iterable([trial.scores for trial in self._trials]))
-        self._scores: dict[str, Column] = {name: values_of(name, self._trials) for name in names}
-
-    def by_case(self, column: Column) -> Sequence[tuple[str, Sequence[float]]]:
-        """Return the values of each case that has any."""
-        if None not in column:
-            whole = cast("Sequence[float]", column)
-            return [(case_id, whole[start:end]) for case_id, start, end in self._parts]
-        found = []
-        for case_id, start, end in self._parts:
-            own = [value for value in column[start:end] if value is not None]
-            if own:
-                found.append((case_id, own))
-        return found
-
-    def passes(self, criteria: Sequence[Criterion]) -> list[bool | None]:
-        """Return the outcome of each trial, like `passed`, which is called only for trials with a missing score."""
-        held = marks(self._case, criteria)
-        found = [True if held and trial.error is None else None for trial in self._trials]
-        nothing = [None] * len(found)
-        for name, limit, is_most in held:  # a list expression, since a long history has millions of values
-            meets = le if is_most else ge
-            scored = zip(found, self._scores.get(name, nothing), strict=True)
-            found = [None if one is None or value is None else one and meets(value, limit) for one, value in scored]
-        for number, trial in enumerate(self._trials):
-            if found[number] is None:
-                found[number] = self._passed(trial, criteria)
-        return found
-
-    def _passed(self, trial: MeasuredTrial, criteria: Sequence[Criterion]) -> bool | None:
-        scores, error = {}, None
-        for name, score in trial.scores.items():
-            scores[name] = score if isinstance(score, Score) else Score(score)
-        if trial.error is not None:
-            error = TrialError(*trial.error)
-        return passed(Trial(trial.case_id, trial.number, scores=scores, error=error), self._case, criteria)
-
-    def columns(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
-        """Yield the values of the trials by metric, without reruns."""
-        reruns = [number for number, trial in enumerate(self._trials) if trial.tag not in EPOCHS]
-        for name, column in self._all(passes, spent):
-            counted = list(column)
-            for number in reruns:
-                counted[number] = None
-            yield name, counted
-
-    def _all(self, passes: Column, spent: frozenset[str]) -> Iterator[tuple[str, Column]]:
-        yield from self._scores.items()
-        yield PASS_RATE, [None if outcome is None else float(outcome) for outcome in passes]
-        if DURATION in spent:
-            yield DURATION, [trial.duration if trial.error is None else None for trial in self._trials]
-        if COST in spent or TOKENS in spent:
-            usages = [trial.usage for trial in self._trials]
-            if COST in spent:
-                yield COST, [None if usage is None else usage.cost_usd for usage in usages]
-            if TOKENS in spent:
-                yield TOKENS, [None if usage is None else usage.tokens for usage in usages]
 
 
 def _sums(values: Sequence[float]) -> Sums:

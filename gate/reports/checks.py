@@ -80,16 +80,16 @@ def told_seconds(seconds: float | None) -> float | None:
 
 def checks_of(view: View, result: Result) -> list[ReportItem]:
     """Return the tests of a suite: its verdict, its criteria, its cases, then those against further references."""
-    undecided_fails = result.exit_code is ExitCode.FAILED and not any(_fails(s) for s in result.suites)
     suite = view.suite
+    undecided_fails = result.exit_code is ExitCode.FAILED and not any(s.standing in _FAILURES for s in result.suites)
     found = [_verdict(view, undecided_fails)]
     found += [_criterion(suite, row, undecided_fails) for row in view.rows]
     found += [_case(view, case) for case in suite.cases]
     for one in suite.further:
         found += _further(suite, one, undecided_fails)
-    if _keeps_from_passing(suite, undecided_fails):
-        return found
-    return [_beside_a_pass(check, suite) for check in found]
+    if suite.standing is Verdict.PASS or (suite.standing is Verdict.INCONCLUSIVE and not undecided_fails):
+        return [_beside_a_pass(check, suite) for check in found]
+    return found
 
 
 def unjudged(result: Result) -> ReportItem:
@@ -98,27 +98,12 @@ def unjudged(result: Result) -> ReportItem:
     return ReportItem("verdict", outcome=Outcome.ERROR, kind=result.verdict.value, message=why)
 
 
-def _keeps_from_passing(suite: SuiteResult, undecided_fails: bool) -> bool:
-    """True if this suite is a reason why the exit code is not 0."""
-    if suite.verdict is Verdict.PASS or _is_accepted(suite, suite.verdict):
-        return _fails(suite) or suite.standing in _ERRORS
-    return _fails(suite) or suite.verdict is not Verdict.INCONCLUSIVE or undecided_fails
-
-
 def _beside_a_pass(check: ReportItem, suite: SuiteResult) -> ReportItem:
     """Return a failure as skipped, with a note, because it does not fail the suite."""
     if check.outcome not in (Outcome.FAILED, Outcome.ERROR):
         return check
     why = f"does not block: the suite's verdict is {VERDICTS[suite.verdict]}"
     return replace(check, outcome=Outcome.SKIPPED, message=f"{check.message} ({why})")
-
-
-def _fails(suite: SuiteResult) -> bool:
-    """True if a part of the suite fails the gate and nobody accepted that."""
-    found = [suite.standing]
-    for one in (suite, *suite.further):
-        found += [row.verdict for row in one.criteria if _blocks(row)]
-    return any(verdict in _FAILURES and not _is_accepted(suite, verdict) for verdict in found)
 
 
 def _is_accepted(suite: SuiteResult, verdict: Verdict) -> bool:

@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from gate.decision.outcomes import PASS_RATE
 from gate.errors import ExitCode
 from gate.model import BaselineInfo, CaseResult, Result, SuiteResult
 from gate.reports.checks import NO_SUITE, Outcome, ReportItem, checks_of, told_seconds, unjudged
-from gate.reports.formatting import value_of
 from gate.reports.labels import at_commit
 from gate.reports.view import views_of
 from gate.security.escape import one_line, visible
@@ -54,9 +52,7 @@ def render(result: Result) -> str:
         },
         "extra": {"measured": _id_of(result, result.suites)},
     }
-    rate, baseline = _pass_rate(result), _baseline(result)
-    if rate:
-        document["insights"] = {"passRate": rate}
+    baseline = _baseline(result)
     if baseline:
         document["baseline"] = baseline
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -163,27 +159,6 @@ def _baseline(result: Result) -> dict[str, Any]:
     return found
 
 
-def _pass_rate(result: Result) -> dict[str, float]:
-    """Return the pass rate of a single suite, on both sides over their common cases; empty for several suites."""
-    if len(result.suites) != 1:
-        return {}
-    row = result.suites[0].row(PASS_RATE)
-    if row is None:
-        return {}
-    if row.compared is not None:
-        before, now = row.compared
-        return _rate(now, before)
-    return _rate(value_of(row.candidate), None)
-
-
-def _rate(now: float | None, before: float | None) -> dict[str, float]:
-    """Return both sides and the change, without unknown or infinite values."""
-    found = {"current": now, "baseline": before}
-    if now is not None and before is not None:
-        found["change"] = now - before
-    return {name: value for name, value in found.items() if value is not None and math.isfinite(value)}
-
-
 # --- tests ----------------------------------------------------------------------------------------
 
 
@@ -234,14 +209,4 @@ def _of_case(case: CaseResult, status: str) -> dict[str, Any]:
         found["filePath"] = _line(case.location.path)
         if case.location.line is not None:
             found["line"] = case.location.line
-    now, before = _share(case.passed, case.trials), _share(case.baseline_passed, case.baseline_trials)
-    rate = _rate(now, before)
-    if rate:
-        found["insights"] = {"passRate": rate}
     return found
-
-
-def _share(passed: int, trials: int) -> float | None:
-    if not trials:
-        return None
-    return passed / trials

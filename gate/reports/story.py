@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from gate.decision.causes import ROUNDING, most_suspect, proven_by_cases, proven_by_mean, tallies
-from gate.decision.estimates import margin_over, natural
-from gate.decision.outcomes import PASS_RATE
+from gate.decision.estimates import natural
 from gate.model import (
     Criterion,
     Direction,
@@ -23,11 +22,9 @@ from gate.model.course import Course
 from gate.reports.certainty import seen_by_chance
 from gate.reports.formatting import TYPICAL, agree, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, stage_text
-from gate.reports.words import about, causes, is_lower_better, pooled
+from gate.reports.words import causes, is_lower_better, pooled
 
 FEW_CASES = 10
-MOST_TIMES = 25
-"""Maximum number of cases that a reader is advised to have, as a multiple of the suite's."""
 
 
 def story(suite: SuiteResult) -> tuple[str, ...]:
@@ -35,8 +32,10 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     course = suite.course
     if course is None:
         return ()
-    parts = [*_epochs(course), *_reran(course), *_confirmed(suite), *_asked_besides(course)]
-    parts.append(_runs(course))
+    parts = [*_epochs(course), *_reran(course)]
+    if suite.outcome is not None and suite.outcome.cases:
+        parts.append(f"{len(suite.outcome.cases)} confirmed broken")
+    parts += [*_asked_besides(course), _runs(course)]
     lines = ["; ".join(parts)]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
@@ -74,16 +73,6 @@ def _reran(course: Course) -> list[str]:
         said += f" ({count(runs, 'run')}, {course.baseline_reruns:,} of the baseline's agent)"
     elif runs > high:
         said += f" ({count(runs, 'run')})"
-    return [said]
-
-
-def _confirmed(suite: SuiteResult) -> list[str]:
-    """Return the cases proven to be broken, with names if the headline has none."""
-    if suite.outcome is None or not suite.outcome.cases:
-        return []
-    said = f"{len(suite.outcome.cases)} confirmed broken"
-    if not _headline_names_cases(suite):
-        said += f" ({listing(suite.outcome.cases)})"
     return [said]
 
 
@@ -147,18 +136,13 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
         return [f"regression proven{_proof(suite, outcome, stage)}"]
-    lines = [f"{stage}: {seen_by_chance(look.p)}; {_detected(evidence)}"]
+    lines = [f"{stage}: {seen_by_chance(look.p)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now")
     if outcome.stage.kind is StageKind.MOVED_BEFORE:
         lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
     if outcome.verdict == "INCONCLUSIVE":
         lines += _bounds(suite, evidence)
-        if suite.verdict is Verdict.INCONCLUSIVE:
-            lines += _to_decide(suite, evidence)
-        if evidence.named:
-            cases = listing(evidence.named)
-            lines.append(f"suspected, but not proven at this error rate: {cases}; more baseline trials would tell")
     return lines
 
 
@@ -246,13 +230,6 @@ def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
 # --- open questions -------------------------------------------------------------------------------
 
 
-def _detected(evidence: EvidenceSummary) -> str:
-    rate = evidence.metrics.get(PASS_RATE)
-    if rate is None or rate.detectable is None:
-        return "which drop is found in so few trials is not known"
-    return f"a drop of about {about(rate.detectable)} shows in four of five such runs"
-
-
 def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:
     by_name = {row.criterion.name: row.criterion for row in suite.criteria}
     return [(by_name[name], found) for name, found in evidence.metrics.items() if found.blocks_regression]
@@ -285,50 +262,3 @@ def _says_something(found: MetricChange, low: float, criterion: Criterion) -> bo
 def _outward(bound: float) -> float:
     """Return a bound rounded away from zero: nothing short of the bound itself is ruled out."""
     return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)
-
-
-def _to_decide(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
-    for criterion, found in _blocking(suite, evidence):
-        if not found.holds and found.low is not None:
-            return [f"to decide {criterion.name}: {_what_decides(found, criterion)}"]
-    if _bounds(suite, evidence):
-        return []
-    return ["to decide: more cases, or more trials on both sides"]
-
-
-def _what_decides(found: MetricChange, criterion: Criterion) -> str:
-    """Return the cases, trials or margin that would decide, assuming the present estimate is true."""
-    trials = "more trials on both sides"
-    if found.change + found.margin <= 0:
-        return f"{trials}; the estimate itself is beyond its margin"
-    wide = f"a margin of {_as_option(max(-(found.low or 0.0), found.margin), criterion)}"
-    cases = enough_cases(found, criterion)
-    if cases:
-        return f"about {count(cases, 'case')}, or more baseline trials, or {wide}"
-    if found.change + margin_over(found, criterion, MOST_TIMES * found.cases) <= 0:
-        return f"{trials}, or {wide}; of more cases the margin is narrower, and the estimate itself is beyond it"
-    return f"{trials}; the estimate itself is close to its margin"
-
-
-def enough_cases(found: MetricChange, criterion: Criterion) -> int:
-    """Return the fewest cases for which the interval would be within the margin; 0 if more than can be advised.
-
-    The interval is assumed to shrink with the square root of the number of cases.
-    """
-    half, most = found.change - (found.low or 0.0), MOST_TIMES * found.cases
-    if margin_over(found, criterion, most) == found.margin:
-        cases = max(found.cases + 1, math.ceil(found.cases * (half / (found.change + found.margin)) ** 2 - ROUNDING))
-        if cases > most:
-            return 0
-        return cases
-    for cases in range(found.cases + 1, most + 1):
-        if half * math.sqrt(found.cases / cases) <= found.change + margin_over(found, criterion, cases):
-            return cases
-    return 0
-
-
-def _as_option(value: float, criterion: Criterion) -> str:
-    """Return a margin as in the configuration, rounded up: a lower one would be too narrow."""
-    if criterion.scale.is_relative:
-        value = abs(natural(-value, criterion))
-    return f"{math.ceil(100 * value - ROUNDING) / 100:.2f}"

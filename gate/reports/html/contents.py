@@ -50,54 +50,6 @@ LEVEL = 4
 """The compression level: a page takes half the time of level 6, and 5 % more space."""
 
 
-class ShownCall(Struct, omit_defaults=True, gc=False):
-    name: str
-    args: Any = None
-    result: Any = None
-    error: str = ""
-    seconds: float | None = None
-    any: bool = False
-    """True if any arguments are accepted."""
-
-
-class ShownTurn(Struct, omit_defaults=True, gc=False):
-    user: str = ""
-    """The user's message; empty if it is the same as in the case's first trial."""
-    said: str = ""
-    thought: str = ""
-    before: str = ""
-    """The text before the final answer."""
-    calls: tuple[ShownCall, ...] = ()
-    seconds: float | None = None
-    more: int = 0
-    """Number of omitted calls."""
-
-
-class ShownScore(Struct, omit_defaults=True, gc=False):
-    value: float | None = None
-    holds: bool | None = None
-    reason: str = ""
-    error: str = ""
-    votes: tuple[float, ...] = ()
-    parts: dict[str, float] = {}
-
-
-class ShownTrial(Struct, omit_defaults=True, gc=False):
-    side: str
-    number: int
-    passed: bool | None = None
-    tag: str = ""
-    error: str = ""
-    seconds: float | None = None
-    usd: float | None = None
-    tokens: int | None = None
-    model: str = ""
-    turns: tuple[ShownTurn, ...] = ()
-    scores: dict[str, ShownScore] = {}
-    more: int = 0
-    """Number of omitted turns."""
-
-
 class _Held(Struct):
     """The kept trials of one case."""
 
@@ -133,7 +85,13 @@ class CaseCollector:
         self._bytes = 0
         self.failing: dict[str, list[str]] = {}
         """Case → the criteria that failed in at least one of its trials."""
-        self.pieces = Pieces()
+        self.pieces: list[str] = []
+        """Deflated JSON in base64; each an object from the number of a case to its content."""
+        self.where: dict[str, int] = {}
+        """Case → the number of its piece."""
+        self.left_out = 0
+        """Number of cases without contents for lack of space."""
+        self._space = MAX_PAGE
         with _no_collection():
             for trial in trials.read():
                 side = "now" if trial.side is Side.CANDIDATE else "beside"
@@ -173,11 +131,31 @@ class CaseCollector:
     def pack(self, cases: Sequence[CaseResult], order: Iterable[CaseResult]) -> None:
         """Pack all contents in pieces; the cases that come first in ``order`` get space first."""
         number = {case.id: at for at, case in enumerate(cases)}
+        waiting: dict[str, bytes] = {}
         for case in order:
             held = self._held.get(case.id)
-            if held is not None and (held.trials or held.left):
-                self.pieces.add(case.id, number[case.id], self._content(held, case))
-        self.pieces.close()
+            if held is None or not (held.trials or held.left):
+                continue
+            if self._space < 0:
+                self.left_out += 1
+                continue
+            waiting[case.id] = b'"%d":%s' % (number[case.id], self._content(held, case))
+            if sum(map(len, waiting.values())) >= PIECE:
+                self._add_piece(waiting)
+                waiting = {}
+        if waiting:
+            self._add_piece(waiting)
+
+    def _add_piece(self, contents: Mapping[str, bytes]) -> None:
+        """Add a piece with these contents if there is space for it; after one that does not fit, none is added."""
+        piece = base64.b64encode(zlib.compress(b"{%s}" % b",".join(contents.values()), LEVEL)).decode()
+        self._space -= len(piece)
+        if self._space < 0:
+            self.left_out += len(contents)
+            return
+        for case_id in contents:
+            self.where[case_id] = len(self.pieces)
+        self.pieces.append(piece)
 
     def asked(self, case_id: str) -> str:
         """Return the beginning of a case's first message; empty if it has no trial."""
@@ -187,7 +165,7 @@ class CaseCollector:
         return cut(" ".join(held.users[0].split()), MAX_ASKED)
 
     def _content(self, held: _Held, case: CaseResult) -> bytes:
-        expected: list[tuple[ShownCall, ...] | None] = []
+        expected: list[list[Shown] | None] = []
         if any(calls is not None for calls in case.expected[:MAX_TURNS]):
             for calls in case.expected[:MAX_TURNS]:
                 expected.append(None if calls is None else _calls(calls))
@@ -204,45 +182,14 @@ class CaseCollector:
         return b'%s,"trials":[%s]}' % (encoded(head)[:-1], b",".join(held.trials))
 
 
-class Pieces:
-    """The contents of the cases, as much as there is space for."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-        """Deflated JSON in base64; each an object from the number of a case to its content."""
-        self.where: dict[str, int] = {}
-        """Case → the number of its piece."""
-        self.left_out = 0
-        """Number of cases without contents for lack of space."""
-        self._open: list[tuple[str, bytes]] = []
-        self._size = self._written = 0
-
-    def add(self, case_id: str, number: int, content: bytes) -> None:
-        if self._written > MAX_PAGE:
-            self.left_out += 1
-            return
-        self._open.append((case_id, b'"%d":%s' % (number, content)))
-        self._size += len(content)
-        if self._size >= PIECE:
-            self.close()
-
-    def close(self) -> None:
-        if not self._open:
-            return
-        text = b"{%s}" % b",".join([content for _, content in self._open])
-        piece = base64.b64encode(zlib.compress(text, LEVEL)).decode()
-        if self._written + len(piece) > MAX_PAGE:
-            self.left_out += len(self._open)
-            self._written = MAX_PAGE + 1
-        else:
-            for case_id, _ in self._open:
-                self.where[case_id] = len(self.done)
-            self.done.append(piece)
-            self._written += len(piece)
-        self._open, self._size = [], 0
-
-
 # --- single trials --------------------------------------------------------------------------------
+
+Shown = dict[str, Any]
+"""An object for ``report.js``, which takes a missing key for an unknown value, an empty text, or nothing left out."""
+
+
+def _known(**values: Any) -> Shown:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def shown_trial(trial: Trial, side: str, outcome: bool | None, meets: Mapping[str, bool], users: list[str]) -> bytes:
@@ -250,26 +197,26 @@ def shown_trial(trial: Trial, side: str, outcome: bool | None, meets: Mapping[st
     usage = trial.usage or Usage()
     for turn in trial.invocations[len(users) : MAX_TURNS]:
         users.append(cut(turn.user, MAX_TEXT))
-    turns = [_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)]
     scores = {}
     for name, score in trial.scores.items():
         scores[cut(name, 200)] = _score(score, meets.get(name))
-    shown = ShownTrial(
-        side,
-        trial.number,
-        outcome,
+    error = None
+    if trial.error is not None:
+        error = cut(f"{trial.error.kind.value}: {trial.error.message}", MAX_REASON)
+    shown = _known(
+        side=side,
+        number=trial.number,
+        passed=outcome,
+        tag=None if trial.tag == FULL else trial.tag,
+        error=error,
         seconds=trial.duration,
         usd=usage.cost_usd,
         tokens=usage.tokens,
-        model=cut(_model(trial), 100),
-        turns=tuple(turns),
-        scores=scores,
-        more=max(0, len(trial.invocations) - MAX_TURNS),
+        model=cut(_model(trial), 100) or None,
+        turns=[_turn(turn, user) for turn, user in zip(trial.invocations, users, strict=False)] or None,
+        scores=scores or None,
+        more=max(0, len(trial.invocations) - MAX_TURNS) or None,
     )
-    if trial.tag != FULL:
-        shown.tag = trial.tag
-    if trial.error is not None:
-        shown.error = cut(f"{trial.error.kind.value}: {trial.error.message}", MAX_REASON)
     return encoded(shown)
 
 
@@ -281,89 +228,82 @@ def _model(trial: Trial) -> str:
     return ""
 
 
-def _turn(turn: Invocation, user: str) -> ShownTurn:
-    shown = ShownTurn(cut(turn.user, MAX_TEXT), seconds=turn.duration)
-    if shown.user == user:
-        shown.user = ""
-    if turn.response:
-        shown.said = cut("\n".join([part.text for part in turn.response if not part.thought]), MAX_TEXT)
-        shown.thought = cut("\n".join([part.text for part in turn.response if part.thought]), MAX_TEXT)
-    if turn.intermediate:
-        shown.before = cut(text_of(turn.intermediate), MAX_TEXT)
-    if turn.tool_calls:
-        shown.calls = _calls(turn.tool_calls)
-        shown.more = max(0, len(turn.tool_calls) - MAX_CALLS)
-    return shown
+def _turn(turn: Invocation, user: str) -> Shown:
+    """Return a turn, with the user's message if it differs from ``user``, that of the case's first trial."""
+    asked = cut(turn.user, MAX_TEXT)
+    said = "\n".join([part.text for part in turn.response if not part.thought])
+    thought = "\n".join([part.text for part in turn.response if part.thought])
+    return _known(
+        user=None if asked == user else asked or None,
+        said=cut(said, MAX_TEXT) or None,
+        thought=cut(thought, MAX_TEXT) or None,
+        before=cut(text_of(turn.intermediate), MAX_TEXT) or None,
+        calls=_calls(turn.tool_calls or ()) or None,
+        seconds=turn.duration,
+        more=max(0, len(turn.tool_calls or ()) - MAX_CALLS) or None,
+    )
 
 
-def _calls(calls: Sequence[ToolCall]) -> tuple[ShownCall, ...]:
-    return tuple([_call(call) for call in calls[:MAX_CALLS]])
+def _calls(calls: Sequence[ToolCall]) -> list[Shown]:
+    return list(map(_call, calls[:MAX_CALLS]))
 
 
-def _call(call: ToolCall) -> ShownCall:
-    name = call.name
+def _call(call: ToolCall) -> Shown:
+    name, result = call.name, call.result
     if not name and call.category:
         name = f"any {call.category} tool"
-    result = call.result
     if isinstance(result, str):
         result = cut(result, MAX_TEXT)
     else:
         result = _bounded(result)
-    error = cut(call.error or "", MAX_REASON)
-    return ShownCall(cut(name or "(no name)", 200), _bounded(call.args), result, error, call.duration, call.any_args)
+    return _known(
+        name=cut(name or "(no name)", 200),
+        args=_bounded(call.args),
+        result=result,
+        error=cut(call.error or "", MAX_REASON) or None,
+        seconds=call.duration,
+        any=call.any_args or None,
+    )
 
 
-def _bounded(value: Any) -> Any:
+def _bounded(value: Any, depth: int = 0) -> Any:
     """Return a JSON value bounded in size, without numbers that a browser would round."""
-    is_small = type(value) is dict and len(value) <= MAX_ITEMS  # the most frequent types
-    if is_small and all(map(_is_short, value)) and all(map(_is_short, value.values())):
-        return value
-    return _cut(value)
-
-
-def _is_short(value: Any) -> bool:
-    kind = type(value)
-    if kind is str:
-        return len(value) <= 100
-    if kind is int:
-        return bool(abs(value) < 2**53)
-    return kind is float or kind is bool or value is None
-
-
-def _cut(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return cut(value, MAX_VALUE)
-    if isinstance(value, dict | list | tuple):
-        if depth >= MAX_DEPTH:
-            return "…"
-        return _few(value, depth + 1)
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int) and abs(value) < 2**53:
         return value
-    return cut(str(value), 100)
-
-
-def _few(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
-    """Return an object or array with its first items, and the number of further ones."""
+    if not isinstance(value, dict | list | tuple):
+        return cut(str(value), 100)
+    if depth >= MAX_DEPTH:
+        return "…"
     more = len(value) - MAX_ITEMS
     if isinstance(value, dict):
-        kept = {cut(str(key), 100): _cut(held, depth) for key, held in islice(value.items(), MAX_ITEMS)}
+        kept = {}
+        for key, held in islice(value.items(), MAX_ITEMS):
+            kept[cut(str(key), 100)] = _bounded(held, depth + 1)
         if more > 0:
             kept["…"] = f"{more} more"
         return kept
-    items = [_cut(item, depth) for item in value[:MAX_ITEMS]]
+    items = [_bounded(item, depth + 1) for item in value[:MAX_ITEMS]]
     if more > 0:
         items.append(f"… {more} more")
     return items
 
 
-def _score(score: Score, is_met: bool | None) -> ShownScore:
-    shown = ShownScore(score.value, is_met, cut(score.reason, MAX_REASON), cut(score.error or "", MAX_REASON))
-    if not score.details:
-        return shown
-    votes = score.details.get("votes")
-    if isinstance(votes, list | tuple):
-        shown.votes = tuple([vote for vote in votes[:MAX_PARTS] if isinstance(vote, int | float)])
-    shown.parts = {cut(name, 100): value for name, value in islice(score.dimensions.items(), MAX_PARTS)}
-    return shown
+def _score(score: Score, is_met: bool | None) -> Shown:
+    votes, parts = [], {}
+    if score.details:
+        held = score.details.get("votes")
+        if isinstance(held, list | tuple):
+            votes = [vote for vote in held[:MAX_PARTS] if isinstance(vote, int | float)]
+        parts = {cut(name, 100): value for name, value in islice(score.dimensions.items(), MAX_PARTS)}
+    return _known(
+        value=score.value,
+        holds=is_met,
+        reason=cut(score.reason, MAX_REASON) or None,
+        error=cut(score.error or "", MAX_REASON) or None,
+        votes=votes or None,
+        parts=parts or None,
+    )

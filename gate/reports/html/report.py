@@ -57,7 +57,7 @@ def render(result: Result, trials: Sequence[SuiteTrials] = (), *, label: str = "
         contents = None
         if trials:
             contents = _contents(view, trials[number - 1])
-            for at, piece in enumerate(contents.pieces.done):
+            for at, piece in enumerate(contents.pieces):
                 pieces[f"piece-{number}-{at}"] = piece
         suites.append(_suite(view, result, number, contents))
         rows[f"cases-{number}"] = _rows(view, contents)
@@ -128,8 +128,8 @@ def _contents(view: View, trials: SuiteTrials) -> CaseCollector:
 def _omitted(contents: CaseCollector | None) -> str:
     if contents is None:
         return "This result came without its record, so conversations are not shown."
-    if contents.pieces.left_out:
-        return f"For want of room the conversations of {count(contents.pieces.left_out, 'case')} are not shown."
+    if contents.left_out:
+        return f"For want of room the conversations of {count(contents.left_out, 'case')} are not shown."
     return ""
 
 
@@ -199,7 +199,7 @@ def _criterion(row: RowView) -> Mapping[str, Any]:
             ("change", *_two(row.change)),
         ),
         "plot": _plot(row),
-        "reason": "; ".join(filter(None, [row.reason, row.counted_failures, row.same_cause])),
+        "reason": "; ".join(filter(None, [row.full_reason, row.same_cause])),
         "evidence": "; ".join(filter(None, [row.judge, row.evidence])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in row.dimensions[:_MANY]],
     }
@@ -287,7 +287,7 @@ def _rows(view: View, contents: CaseCollector | None) -> Mapping[str, Any]:
         if contents is not None:
             failing = contents.failing.get(case.id, ())
             asked = contents.asked(case.id)
-            piece = contents.pieces.where.get(case.id, -1)
+            piece = contents.where.get(case.id, -1)
         rows.append(
             (
                 cut(case.id, MAX_ID_CHARS),

@@ -32,7 +32,6 @@ def numbers(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, WHOLE)
 
 
-RATE = closed("", current={"type": "number"}, baseline={"type": "number"}, change={"type": "number"})
 TEST = closed(
     "name status duration",
     name=NAME,
@@ -40,7 +39,6 @@ TEST = closed(
     suite={"type": "array", "minItems": 1, "items": TEXT},
     stdout={"type": "array", "items": TEXT},
     flaky={"type": "boolean"},
-    insights=closed("", passRate=RATE),
     extra=OPEN,
     **dict.fromkeys(("message", "trace", "rawStatus", "type", "filePath"), TEXT),
     **numbers("duration", "line", "retries"),
@@ -57,7 +55,6 @@ SCHEMA = closed(
     reportId={"type": "string", "format": "uuid"},
     generatedBy=TEXT,
     extra=OPEN,
-    insights=closed("", passRate=RATE),
     baseline=closed("reportId", reportId=TEXT, commit=TEXT, source=TEXT),
     results=closed(
         "tool summary tests",

@@ -1,12 +1,10 @@
-"""The numbers of an explanation: what would decide an open question, and what was spent. Its words: test_golden.py."""
+"""The numbers of an explanation, and what was spent. Its words: test_golden.py."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.decision.engine.evidence import CASES_SHARE
@@ -19,37 +17,13 @@ from gate.reports import markdown, view
 from gate.reports.certainty import how_sure
 from gate.reports.next_step import next_step
 from gate.reports.reasons import fails, is_excused
-from gate.reports.story import enough_cases, story
+from gate.reports.story import story
 from gate.reports.view import View
 from gate.reports.words import tell, tell_short
 from gate.stored.explain import rule_lines
 
 from .samples import ACCEPTED, BELOW, FAILED, INCONCLUSIVE, LOST, NO_BASELINE, NOT_COMPARED, PASSED, REGRESSED, result
 from .situations import LATENCY, NARROW, NOT_SHOWN_FIXED, RESPONSE, decided, suites, with_evidence
-
-OPEN = INCONCLUSIVE.criteria[0].criterion
-
-
-def enough(cases: int, change: float, low: float, margin: float) -> int:
-    suite = decided("INCONCLUSIVE", Stage(StageKind.END))
-    assert suite.outcome is not None
-    rate = suite.outcome.evidence.metrics["pass rate"]
-    return enough_cases(replace(rate, cases=cases, change=change, low=low, margin=margin), OPEN)
-
-
-def test_the_cases_that_would_decide_are_held_to_the_margin_of_so_many() -> None:
-    """Two cases' worth of ten is a margin of 20 points; of twenty and more it is the configured 10."""
-    assert enough(10, -0.05, -0.30, 0.2) == 250, "(0.25 / 0.05)² times as many, not the 28 of ten cases' margin"
-    assert enough(10, 0.0, -0.201, 0.2) == 41
-    assert enough(100, -0.02, -0.15, 0.1) == 265
-
-
-@given(st.integers(3, 60), st.floats(-0.3, 0.1), st.floats(0.01, 0.5))
-def test_as_many_cases_as_are_said_to_decide_do(cases: int, change: float, half: float) -> None:
-    margin = max(0.1, 2 / cases)
-    assume(change - half < -margin < change)
-    if needed := enough(cases, change, change - half, margin):
-        assert change - half * (cases / needed) ** 0.5 >= -max(0.1, 2 / needed) - 1e-9
 
 
 def test_each_test_of_repeats_is_explained_and_counts_as_spent_whatever_it_found() -> None:

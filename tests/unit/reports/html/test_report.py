@@ -107,7 +107,7 @@ def collected(trials: list[Trial], before: list[Trial] = [], telling: frozenset[
 
 def unpacked(contents: Any) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
-    for piece in contents.pieces.done:
+    for piece in contents.pieces:
         found |= json.loads(zlib.decompress(base64.b64decode(piece)))
     return found
 
@@ -151,7 +151,7 @@ def test_texts_are_bounded() -> None:
     turn = Invocation(long, (Part(long),) * 3, (call,) * 500)
     short = Invocation("q")
     found = collected([Trial("a", 1, invocations=(turn, *(short,) * 99))])
-    (piece,) = found.pieces.done
+    (piece,) = found.pieces
     assert 60 * 1_000 < len(zlib.decompress(base64.b64decode(piece))) < 60 * 60_000
     one = unpacked(found)["0"]["trials"][0]
     assert (one["more"], one["turns"][0]["more"]) == (60, 440)
@@ -206,9 +206,9 @@ def test_cases_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(contents, "MAX_PAGE", 900)
     monkeypatch.setattr(contents, "PIECE", 100)
     held = collected([trial(case_id=name) for name in "abcdefgh"])
-    assert 0 < len(held.pieces.where) < 8
-    assert held.pieces.left_out == 8 - len(held.pieces.where)
-    assert list(held.pieces.where) == list("abcdefgh")[: len(held.pieces.where)]
+    assert 0 < len(held.where) < 8
+    assert held.left_out == 8 - len(held.where)
+    assert list(held.where) == list("abcdefgh")[: len(held.where)]
 
 
 def test_hostile_contents_come_out_as_they_went_in() -> None:
