@@ -56,31 +56,16 @@ def _canonical(value: Any) -> Any:
     if kind in _CANONICAL or (not value and kind in (dict, list)):
         return value
     if isinstance(value, (list, tuple)):
-        return _canonical_list(value)
+        return list(map(_canonical, value))
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("a fingerprint of a number that is not finite")
         return int(value) if value.is_integer() and abs(value) < _EXACT else value
     if isinstance(value, (dict, Mapping)):  # the first check saves the second, which is slow
-        return _canonical_object(value)
+        return {_key(key): _canonical(held) for key, held in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(map(_canonical, value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
-
-
-def _canonical_list(values: Iterable[Any]) -> list[Any]:
-    found = []
-    for value in values:
-        found.append(value if type(value) in _CANONICAL else _canonical(value))
-    return found
-
-
-def _canonical_object(values: Mapping[Any, Any]) -> dict[str, Any]:
-    found = {}
-    for key, value in values.items():
-        name = key if type(key) is str else _key(key)
-        found[name] = value if type(value) in _CANONICAL else _canonical(value)
-    return found
 
 
 def _key(key: Any) -> str:
@@ -108,7 +93,7 @@ def of_case(case: Case) -> str:
 def _turn(turn: Turn) -> list[Any]:
     found = [turn.user, _tools(turn.tools), _parts(turn.response), _rubrics(turn.rubrics)]
     if turn.attached:
-        found.append(_canonical_list(turn.attached))
+        found.append(_canonical(turn.attached))
     return found
 
 

@@ -40,7 +40,13 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     metric, criterion = scorer.metric, scorer.criterion
     if not isinstance(metric, Judged):
         return scorer
-    from gate.judges.calibration import is_stale, load, may_block, not_applied, not_corrected  # weight: judged only
+    from gate.judges.calibration import (  # weight: judged only
+        is_stale,
+        load,
+        not_applied,
+        not_blocking,
+        not_corrected,
+    )
 
     own = config.root / CALIBRATION_FILE
     reviewed = own  # the base commit's file, if there is a base
@@ -52,8 +58,8 @@ def _calibrated(config: Config, scorer: Scorer, cases: Sequence[Case], before: S
     for spec in before:
         if spec.name == criterion.name:
             marks.add(mark_of(with_demands(criterion, spec, type(metric))))
-    may, why = may_block(found, metric.min_kappa, marks)
-    if not may:
+    why = not_blocking(found, metric.min_kappa, marks)
+    if why:
         scorer = replace(scorer, criterion=replace(criterion, blocking=False, blocks_regression=False))
     scorer = replace(scorer, held_back=why)
     if found is None:

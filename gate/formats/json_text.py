@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from msgspec.json import Encoder
@@ -46,6 +46,14 @@ def parse_json(text: str, where: str, *, first_line: int = 1, allow_nan: bool = 
     return value
 
 
+def json_or_text(text: str) -> Any:
+    """Return the value of a JSON text, within the bounds of this module; any other text unchanged."""
+    try:
+        return parse_json(text, "")
+    except (ValueError, ConfigError):
+        return text
+
+
 def bounded_json(value: Any) -> Any:
     """Return a JSON value from another source, checked against the bounds of this module.
 
@@ -65,20 +73,6 @@ _ENCODER = Encoder()
 
 
 # --- what is refused ------------------------------------------------------------------------------
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise RefusedTextError("duplicate key")
-    return value
-
-
-def _unique_marked(pairs: list[tuple[str, Any]]) -> Fields:
-    value = Fields(pairs)
-    if len(value) != len(pairs):
-        raise RefusedTextError("duplicate key")
-    return value
 
 
 def _refuse(word: str) -> NoReturn:
@@ -101,9 +95,19 @@ def finite(digits: str) -> float:
     return value
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
-_MARKED = json.JSONDecoder(object_pairs_hook=_unique_marked, parse_constant=_refuse, parse_float=finite)
-_WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_but_nan, parse_float=finite)
+def _decoder(kind: type[dict[Any, Any]], constant: Callable[[str], Any]) -> json.JSONDecoder:
+    """Return a decoder whose objects are of a kind; ``constant`` returns the value of ``NaN`` and its like."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
+        value = kind(pairs)
+        if len(value) != len(pairs):
+            raise RefusedTextError("duplicate key")
+        return value
+
+    return json.JSONDecoder(object_pairs_hook=unique, parse_constant=constant, parse_float=finite)
+
+
+_STRICT, _MARKED, _WITH_NAN = _decoder(dict, _refuse), _decoder(Fields, _refuse), _decoder(dict, _refuse_but_nan)
 
 
 def is_too_deep(value: Any, most: int = MAX_NESTING + 1) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import defaultdict, deque
@@ -14,9 +13,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gate.errors import SAME_MEANING, ConfigError
+from gate.errors import SAME_MEANING
 from gate.formats.endings import endings, noting_its_end
-from gate.formats.json_text import parse_json
+from gate.formats.json_text import json_or_text
 from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first_value, is_result
 from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
 from gate.formats.shapes import as_list, as_mapping, in_list, mappings_in, text_or_json
@@ -157,10 +156,7 @@ def to_arguments(raw: Any) -> Any:
         return raw
     if not raw.strip():
         return {}
-    try:
-        return parse_json(raw, "arguments")
-    except (json.JSONDecodeError, ConfigError):
-        return raw
+    return json_or_text(raw)
 
 
 def to_usage(raw: Any, *, cost_usd: Any = None) -> Usage | None:

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct, field
 
-from gate.errors import ConfigError
 from gate.formats import adk, answers, messages
 from gate.formats.endings import is_cut_off
-from gate.formats.json_text import parse_json
+from gate.formats.json_text import json_or_text
 from gate.formats.messages import FormatError
 from gate.formats.shapes import as_mapping, as_text, from_json, mappings_in, text_or_json
 from gate.model import Invocation, Usage, total_usage
@@ -141,10 +140,7 @@ def events_of(text: str) -> Iterator[StreamEvent]:
 def _value(text: str) -> Any:
     if text[:1] not in '{["':
         return text
-    try:
-        return parse_json(text, "an event")
-    except (json.JSONDecodeError, ConfigError):
-        return text
+    return json_or_text(text)
 
 
 _OPENS = re.compile(r'\s*(?:\[\s*)?\{\s*(?:"|$)')
@@ -574,14 +570,10 @@ def read_claude(turn: Assembly, events: Sequence[StreamEvent]) -> None:
             elif block.get("type") == "tool_result":
                 _read_result(turn, block)
         if kind == "result":
-            _read_claude_end(turn, data)
-
-
-def _read_claude_end(turn: Assembly, data: Mapping[str, Any]) -> None:
-    turn.ended = True
-    turn.usage = _total([as_mapping(data.get("usage"))])
-    if data.get("total_cost_usd") is not None:
-        turn.told["cost_usd"] = data["total_cost_usd"]
+            turn.ended = True
+            turn.usage = _total([as_mapping(data.get("usage"))])
+            if data.get("total_cost_usd") is not None:
+                turn.told["cost_usd"] = data["total_cost_usd"]
 
 
 def read_agui(turn: Assembly, events: Sequence[StreamEvent]) -> None:

@@ -13,10 +13,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gate.errors import ConfigError
 from gate.formats import adk
 from gate.formats.documents import parse_csv
-from gate.formats.json_text import parse_json
+from gate.formats.json_text import json_or_text
 from gate.formats.messages import FormatError, unwrapped
 from gate.formats.names import ROLES, camel
 from gate.formats.reading import Ignored, plain_copy, replaced, says_something
@@ -46,10 +45,6 @@ class _RowFinds(Struct):
     """The reason why the row is not a case; empty if it is one."""
 
 
-class ShapeError(Exception):
-    """A row does not have the shape of its kind; never leaves this module."""
-
-
 # --- pieces that several kinds share --------------------------------------------------------------
 
 _QUESTIONS = ("input", "question", "query", "prompt", "user", "message", "text")
@@ -67,7 +62,7 @@ def _text(value: Any, names: Sequence[str], what: str) -> str:
         if name is not None:
             return str(value[name])
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
-    raise ShapeError(f"{what}: expected a string or a mapping with one, found {shorten(repr(value), 60)}")
+    raise FormatError(f"{what}: expected a string or a mapping with one, found {shorten(repr(value), 60)}")
 
 
 def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
@@ -81,12 +76,12 @@ def _usual(held: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 
 def question_of(value: Any, what: str) -> str:
-    """Return the user's request in an input of any shape. Raises `ShapeError`."""
+    """Return the user's request in an input of any shape. Raises `FormatError`."""
     return _text(value, _QUESTIONS, what)
 
 
 def response_of(value: Any, what: str) -> str:
-    """Return the expectation in an output of any shape, including numbers and booleans. Raises `ShapeError`."""
+    """Return the expectation in an output of any shape, including numbers and booleans. Raises `FormatError`."""
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return _text(value, _ANSWERS, what)
@@ -105,14 +100,14 @@ def _expected(value: Any, what: str) -> str | None:
 def _said(messages: Any, what: str, losses: list[Loss], *, instructed: bool = False) -> list[Turn]:
     """Return the user's texts in a list of messages as turns; with ``instructed``, after their instructions."""
     if not isinstance(messages, list) or not all(isinstance(one, Mapping) for one in messages):
-        raise ShapeError(f"{what}: expected a list of messages, as {_MESSAGES}")
+        raise FormatError(f"{what}: expected a list of messages, as {_MESSAGES}")
     before, said = list[str](), list[str]()
     for one in map(unwrapped, messages):
         stated, text = one.get("role", one.get("type")), one.get("content")
         role = ROLES.get(str(stated))
         if role == "user" or (role == "system" and instructed):
             if not isinstance(text, str) or not text:
-                raise ShapeError(f"{what}: expected texts of a user")
+                raise FormatError(f"{what}: expected texts of a user")
             before.append(text)
             if role == "user":
                 said.append("\n\n".join(before))
@@ -120,7 +115,7 @@ def _said(messages: Any, what: str, losses: list[Loss], *, instructed: bool = Fa
         else:
             losses.append(Loss("", f"{what}: what the {shorten(str(stated), 40)} says", check=False))
     if not said:
-        raise ShapeError(f"{what}: expected texts of a user")
+        raise FormatError(f"{what}: expected texts of a user")
     losses[:] = dict.fromkeys(losses)
     return list(map(Turn, said))
 
@@ -145,16 +140,16 @@ def _with_expectation(turns: list[Turn], response: str | None, tools: tuple[Tool
 def _calls(value: Any, what: str, arguments: str) -> tuple[ToolCall, ...]:
     """Return expected or made calls: names, or mappings with a name and arguments."""
     if not isinstance(value, list):
-        raise ShapeError(f"{what}: expected a list")
+        raise FormatError(f"{what}: expected a list")
     found = []
     for one in value:
         name, args = one, None
         if isinstance(one, Mapping):
             name, args = one.get("name"), one.get(arguments, one.get("input_parameters"))
         if not isinstance(name, str) or not name:
-            raise ShapeError(f"{what}: expected names of tools")
+            raise FormatError(f"{what}: expected names of tools")
         if args is not None and not isinstance(args, Mapping):
-            raise ShapeError(f"{what}: expected a mapping of arguments")
+            raise FormatError(f"{what}: expected a mapping of arguments")
         found.append(ToolCall(name, args, any_args=args is None))
     return tuple(found)
 
@@ -163,7 +158,7 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
     if value is None or value == "":  # tables use these for a missing value
         return {}
     if not isinstance(value, Mapping):
-        raise ShapeError(f"{what}: expected a mapping")
+        raise FormatError(f"{what}: expected a mapping")
     return dict(value)
 
 
@@ -171,7 +166,7 @@ def _rubrics(texts: Any, what: str) -> list[Rubric]:
     if not texts:
         return []
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-        raise ShapeError(f"{what}: expected a list of strings")
+        raise FormatError(f"{what}: expected a list of strings")
     return [Rubric(text, text, "FINAL_RESPONSE_QUALITY") for text in texts]
 
 
@@ -183,10 +178,8 @@ def _given(row: Row, name: str) -> Any:
     value = adk.get(row, name)
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
-    try:
-        return replaced(row, key, parse_json(value, key), IGNORED)
-    except (ValueError, ConfigError):
-        return value
+    found = json_or_text(value)
+    return value if found is value else replaced(row, key, found, IGNORED)
 
 
 # --- one kind each --------------------------------------------------------------------------------
@@ -199,7 +192,7 @@ def _golden(row: Row) -> _RowFinds:
     name, turns = _name(row.get("name")), _given(row, "turns")
     if row.get("scenario") or turns:
         if not turns:
-            raise ShapeError("scenario: a simulated user cannot be carried over; state turns")
+            raise FormatError("scenario: a simulated user cannot be carried over; state turns")
         metadata |= _kept(row, "scenario", "user_description", "persona")
         outcome, losses, rubrics = adk.get(row, "expected_outcome"), list[Loss](), list[Rubric]()
         if outcome:
@@ -243,7 +236,7 @@ def _example(row: Row) -> _RowFinds:
     response = _expected(row.get(stated), stated)
     split = one_or_more(row.get("split") or [])
     if not isinstance(split, list) or not all(isinstance(one, str) for one in split):
-        raise ShapeError("split: expected a string or a list of strings")
+        raise FormatError("split: expected a string or a list of strings")
     metadata = _mapping(row.get("metadata"), "metadata")
     return _RowFinds(_with_expectation(turns, response), _name(row.get("id")), metadata, tags=split, losses=losses)
 
@@ -260,7 +253,7 @@ def _item(row: Row) -> _RowFinds:
     if status == "ARCHIVED":
         away = "it is archived"
     elif status not in (None, "ACTIVE"):
-        raise ShapeError(f"status: expected ACTIVE or ARCHIVED, found {shorten(repr(status), 60)}")
+        raise FormatError(f"status: expected ACTIVE or ARCHIVED, found {shorten(repr(status), 60)}")
     metadata = _mapping(row.get("metadata"), "metadata")
     return _RowFinds(turns, _name(row.get("id")), metadata, losses=losses, put_away=away)
 
@@ -269,11 +262,11 @@ def _evals_row(row: Row) -> _RowFinds:
     """Read a row of OpenAI Evals: of a data source (``item``), or of the older files (``input`` and ``ideal``)."""
     item = row.get("item", row)
     if not isinstance(item, Mapping):
-        raise ShapeError("item: expected a mapping")
+        raise FormatError("item: expected a mapping")
     bare = plain_copy(item)
     asked = next((name for name in ("input", "messages", *_QUESTIONS) if bare.get(name)), None)
     if asked is None:
-        raise ShapeError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
+        raise FormatError(f"no input: expected one of {', '.join(_QUESTIONS)} or messages")
     stated = [name for name in dict.fromkeys(("ideal", *_ANSWERS)) if bare.get(name) not in _EMPTY and name != asked]
     answered = next(iter(stated), None)
     ideal = item.get(answered)
@@ -290,7 +283,7 @@ def _evals_row(row: Row) -> _RowFinds:
     turns = _with_expectation(_conversation(item[asked], asked, losses, instructed=True), response)
     sample = row.get("sample") or {}
     if not isinstance(sample, Mapping):
-        raise ShapeError("sample: expected a mapping")
+        raise FormatError("sample: expected a mapping")
     said, recorded = sample.get("output_text"), None
     if isinstance(said, str) and len(turns) == 1:
         recorded = Invocation(turns[-1].user, (Part(said),))
@@ -302,7 +295,7 @@ def _scenario(row: Row) -> _RowFinds:
     """Read AgentCore's predefined scenario, in either spelling: AWS's library writes both."""
     given = row.get("turns")
     if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
-        raise ShapeError("turns: expected a list; a simulated actor cannot be carried over")
+        raise FormatError("turns: expected a list; a simulated actor cannot be carried over")
     turns = []
     for one in given:
         response = _expected(adk.get(one, "expected_response"), "expected_response")
@@ -432,10 +425,8 @@ def _read(document: Document) -> Contents:
         reader = _kind(row)
         if reader is None:
             raise document.error("a row of a different kind from the first", number)
-        try:
+        with document.errors_at(number):
             found = reader(row)
-        except (ShapeError, FormatError) as error:
-            raise document.error(str(error), number) from None
         case = _case(document, found, number)
         if found.put_away:
             losses.append(Loss(case.id, f"the whole item: {found.put_away}", check=False))

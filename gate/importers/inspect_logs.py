@@ -88,7 +88,7 @@ def read(document: Document) -> Contents:
     seen, blocking = set[tuple[str, int]](), dict[str, bool]()
     for number, sample in enumerate(_samples(document)):
         location = document.location("samples", number)
-        try:
+        with document.errors_at("samples", number):
             case = _case(sample, location)
             known = cases.setdefault(case.id, case)
             if (known.turns, known.options) != (case.turns, case.options):
@@ -97,8 +97,6 @@ def read(document: Document) -> Contents:
             trial = _trial(sample, case, location, tuple(score for score, _ in given))
             if (trial.case_id, trial.number) in seen:
                 raise FormatError(f"epoch {trial.number} of sample {case.id!r} occurs twice")
-        except FormatError as error:
-            raise document.error(str(error), "samples", number) from None
         seen.add((trial.case_id, trial.number))
         recorded.append(trial)
         for score, decides in given:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gate.formats.reading import Ignored, carried
 from gate.formats.shapes import as_mapping, as_text
-from gate.importers.exports import ShapeError, question_of, response_of
+from gate.importers.exports import question_of, response_of
 from gate.model import Case, Rubric, Turn
 from gate.suites.base import Contents, Document, Format, Loss, expected_parts, nothing_unread
 
@@ -66,13 +66,11 @@ def read(document: Document) -> Contents:
 
 
 def _case(document: Document, row: Mapping[str, Any], number: int, checks: _Checks) -> Case:
-    try:
+    with document.errors_at("cases", number):
         user = question_of(row.get("inputs"), "inputs")
         stated = row.get("expected_output")
         if stated is not None:
             stated = response_of(stated, "expected_output")
-    except ShapeError as error:
-        raise document.error(str(error), "cases", number) from None
     metadata = row.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         metadata = {"metadata": metadata}

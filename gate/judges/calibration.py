@@ -22,7 +22,7 @@ from gate.formats.answers import to_invocation
 from gate.formats.documents import read_document, read_json_lines
 from gate.formats.messages import FormatError
 from gate.formats.shapes import as_mapping
-from gate.model import Case, Estimate, Invocation, Models, Part, Score, Turn
+from gate.model import Case, Estimate, Invocation, Part, Score, Turn
 from gate.model.calibration import GradedLabels, JudgeCalibration, LabelCount
 from gate.security import files
 from gate.statistics.agreement import (
@@ -208,25 +208,6 @@ def _graded(people: Sequence[float], judge: Sequence[float]) -> GradedLabels:
 # --- the file -------------------------------------------------------------------------------------
 
 
-class _Counts(Struct, frozen=True):
-    """The counts of a calibration; other stored figures are for readers, and are computed again."""
-
-    both_pass: LabelCount
-    both_fail: LabelCount
-    only_judge: LabelCount
-    only_people: LabelCount
-    judges: Models = ()
-
-
-class _Entry(Struct, frozen=True):
-    agreement: _Counts
-    not_measured: LabelCount = 0
-    graded: GradedLabels | None = None
-    threshold: float | None = None
-    criterion: str = ""
-    """The criterion's name, which distinguishes an outdated calibration from a missing one."""
-
-
 def save(path: Path, fingerprint: str, calibration: Calibration, criterion: str = "") -> None:
     """Store a calibration under the fingerprint of its metric, version, options and judge.
 
@@ -280,13 +261,16 @@ def _stored(calibration: Calibration, criterion: str) -> dict[str, Any]:
 
 
 def _read(entry: Any) -> Calibration:
-    read = msgspec.convert(entry, _Entry)
-    counts = read.agreement
-    table = (counts.both_pass, counts.both_fail, counts.only_judge, counts.only_people)
-    known = JudgeCalibration(*table, read.graded, counts.judges)
-    if read.graded is not None and read.graded.labels != known.labels:
-        raise MeasureError(f"{read.graded.labels:,} graded labels beside a table of {known.labels:,}")
-    return calibration_of(known, not_measured=read.not_measured, threshold=read.threshold)
+    """Return a stored calibration, from its counts; other stored figures are for readers, and are computed again."""
+    held = as_mapping(entry)
+    table: dict[str, Any] = {**as_mapping(held.get("agreement")), "graded": held.get("graded")}
+    counts = {name: table[name] for name in JudgeCalibration.__struct_fields__ if name in table}
+    known = msgspec.convert(counts, JudgeCalibration)
+    if known.graded is not None and known.graded.labels != known.labels:
+        raise MeasureError(f"{known.graded.labels:,} graded labels beside a table of {known.labels:,}")
+    not_measured = msgspec.convert(held.get("not_measured", 0), LabelCount)
+    threshold: float | None = msgspec.convert(held.get("threshold"), float | None)
+    return calibration_of(known, not_measured=not_measured, threshold=threshold)
 
 
 def check_file(path: Path) -> None:
@@ -318,37 +302,27 @@ def _entries(path: Path) -> dict[str, Any]:
     return dict(data["calibrations"])
 
 
-def may_block(
-    calibration: Calibration | None, min_kappa: float | None, marks: Collection[float | None] = ()
-) -> tuple[bool, str]:
-    """Return True if a judge may fail the gate, else False and the reason.
+def not_blocking(calibration: Calibration | None, min_kappa: float | None, marks: Collection[float | None] = ()) -> str:
+    """Return the reason why a judge may not fail the gate; empty if it may.
 
     The lower end of κ's interval must reach ``min_kappa``: few labels prove little. ``marks`` as in `not_applied`; κ
     proves nothing about an unknown threshold.
     """
     if min_kappa is None:
-        return True, ""
-    why = _reason_to_report_only(calibration, min_kappa, marks)
-    if not why:
-        return True, ""
-    return False, f"reports only: {why}"
-
-
-def _reason_to_report_only(calibration: Calibration | None, min_kappa: float, marks: Collection[float | None]) -> str:
+        return ""
     if calibration is None:
-        return "this judge was never calibrated; run `gate calibrate`"
-    why = not_applied(calibration, marks)
-    if why:
-        return why
-    if marks and calibration.threshold is None:
-        return "its calibration does not say of which threshold it is: run `gate calibrate` again"
-    kappa = calibration.kappa
-    if kappa is None:
-        return "all labels or all judgements are alike, so agreement says nothing"
-    if kappa.low < min_kappa:
+        return "reports only: this judge was never calibrated; run `gate calibrate`"
+    why, kappa = not_applied(calibration, marks), calibration.kappa
+    if not why and marks and calibration.threshold is None:
+        why = "its calibration does not say of which threshold it is: run `gate calibrate` again"
+    elif not why and kappa is None:
+        why = "all labels or all judgements are alike, so agreement says nothing"
+    elif not why and kappa is not None and kappa.low < min_kappa:
         found = f"κ {kappa.value:.2f} (95 %: {kappa.low:.2f} to {kappa.high:.2f}, {calibration.known.labels} labels)"
-        return f"{found} does not reach {min_kappa:g}"
-    return ""
+        why = f"{found} does not reach {min_kappa:g}"
+    if not why:
+        return ""
+    return f"reports only: {why}"
 
 
 def describe(calibration: Calibration) -> str:

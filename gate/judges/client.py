@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 B = TypeVar("B", bound=BaseModel)
-Send = Callable[[], Awaitable[bytes]]
+Send = Callable[..., Awaitable[Any]]
+"""Sends a request and returns the client's raw response."""
 
 MAX_PROMPT_CHARS = 400_000
 """A longer question is not sent, and its score is not measured."""
@@ -115,15 +117,24 @@ class TransientError(CallError):
 
 
 class Judge:
-    """Calls the jury of a run. Create it with `open_judge` and use it in ``async with``, once per run."""
+    """Calls the jury of a run; for ``async with``, once per run. Nothing is sent before the first question.
+
+    Raises:
+        ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
+    """
 
     def __init__(
-        self, options: JudgeOptions, environment: Mapping[str, str], cache_path: Path | None, budget: Budget
+        self,
+        options: JudgeOptions | None,
+        *,
+        environment: Mapping[str, str],
+        cache_path: Path | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        self.options = options
+        self.options = options = options or JudgeOptions()
         self.fingerprint = fingerprint(options, environment)
         self._jury = members(options, environment)
-        self._budget = budget
+        self._budget = budget if budget is not None else Budget()
         self._cache = Cache(cache_path)
         self._limiter = Limiter(options.concurrency)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -188,16 +199,13 @@ class Judge:
         """Return the first endpoint's moderation of a text. Raises `CallError`."""
         member, model = self._jury[0], MODERATION_MODEL
         text = text.encode("utf-8", "replace").decode()
-
-        async def send() -> bytes:
-            client = self._client(member)
-            return (await client.moderations.with_raw_response.create(model=model, input=text)).content
-
         key = key_of(["moderation", member.base_url, model, text])
         async with self._lock(key):
             found = self._remembered(key, _Moderations)
             if found is None:
-                found = await self._attempts(send, _Moderations, member, key, estimate=0.0)
+                found = await self._attempts(
+                    partial(self._moderated, member, model, text), _Moderations, member, key, estimate=0.0
+                )
                 self._cache.put(key, found.model_dump())
         _note_answer(model, found)
         return found.results[0]
@@ -213,11 +221,7 @@ class Judge:
         size = _size(spoken)
         if size > MAX_PROMPT_CHARS:
             raise CallError(f"too long for the model: {size:,} of {MAX_PROMPT_CHARS:,} characters")
-
-        async def send() -> bytes:
-            create: Any = self._client(member).chat.completions.with_raw_response.create
-            return bytes((await create(model=member.model, messages=spoken, **sampling)).content)
-
+        send = partial(self._chat, member, messages=spoken, **sampling)
         estimate = self._estimate(member, spoken, sampling)
         found = await self._attempts(send, _Completion, member, key_of(["complete", spoken]), estimate)
         _note_answer(member.model, found)
@@ -254,7 +258,7 @@ class Judge:
                 if not isinstance(kept, str) and question.decides(kept):
                     return kept
             estimate = self._estimate(member, messages, sampling)
-            send = self._chat(member, messages, schema, sampling)
+            send = partial(self._structured, member, schema, messages=messages, **sampling)
             found = await self._attempts(send, _Completion, member, key, estimate)
             _note_answer(member.model, found)
             vote = _read(found.choices[0], question.answer)
@@ -277,28 +281,27 @@ class Judge:
             chosen["max_completion_tokens"] = chosen.pop("max_output_tokens")
         return chosen
 
-    def _chat(
-        self, member: Member, messages: list[dict[str, str]], schema: dict[str, Any], sampling: dict[str, Any]
-    ) -> Send:
-        """Return a function that sends with structured output, or without it to a server that has rejected it."""
+    async def _moderated(self, member: Member, model: str, text: str) -> Any:
+        return await self._client(member).moderations.with_raw_response.create(model=model, input=text)
+
+    async def _chat(self, member: Member, **request: Any) -> Any:
+        create: Any = self._client(member).chat.completions.with_raw_response.create
+        return await create(model=member.model, **request)
+
+    async def _structured(self, member: Member, schema: dict[str, Any], **request: Any) -> Any:
+        """Return the response to a request for structured output; without it from a server that has rejected it."""
+        from openai import BadRequestError, UnprocessableEntityError  # weight: 400 ms
+
         where = (member.base_url, member.model)
-
-        async def send() -> bytes:
-            from openai import BadRequestError, UnprocessableEntityError  # weight: 400 ms
-
-            create: Any = self._client(member).chat.completions.with_raw_response.create
-            request = {"model": member.model, "messages": messages, **sampling}
-            if where in self._plain:
-                return bytes((await create(**request)).content)
+        if where not in self._plain:
+            structured = {"type": "json_schema", "json_schema": schema}
             try:
-                structured = {"type": "json_schema", "json_schema": schema}
-                return bytes((await create(**request, response_format=structured)).content)
+                return await self._chat(member, **request, response_format=structured)
             except (BadRequestError, UnprocessableEntityError):
-                content = bytes((await create(**request)).content)
-                self._plain.add(where)
-                return content
-
-        return send
+                pass
+        response = await self._chat(member, **request)
+        self._plain.add(where)
+        return response
 
     async def _attempts(self, send: Send, shape: type[B], member: Member, key: str, estimate: float | None) -> B:
         """Return the result of one call with its retries. Raises `CallError`."""
@@ -351,7 +354,7 @@ class Judge:
 
         try:
             async with asyncio.timeout(self.options.timeout):
-                content = await send()
+                content: bytes = (await send()).content
         except TimeoutError:
             raise TransientError(f"no answer within {self.options.timeout:g} s", billed=True) from None
         except openai.APIStatusError as error:
@@ -408,21 +411,6 @@ class Judge:
             return shape.model_validate(self._cache.get(key))
         except ValidationError:
             return None
-
-
-def open_judge(
-    options: JudgeOptions | None,
-    *,
-    environment: Mapping[str, str],
-    cache_path: Path | None = None,
-    budget: Budget | None = None,
-) -> Judge:
-    """Return the judge of a run, for ``async with``. Nothing is sent before the first question.
-
-    Raises:
-        ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
-    """
-    return Judge(options or JudgeOptions(), environment, cache_path, budget if budget is not None else Budget())
 
 
 def _note_answer(asked: str, found: _Completion | _Moderations) -> None:

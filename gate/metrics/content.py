@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from gate.errors import closest
+from gate.formats.json_text import is_too_deep
 from gate.metrics.base import Options, PassOrFail, TrialOutput
 from gate.metrics.patterns import PatternTimeoutError, compile_pattern, forbids_in_part, is_found
 from gate.metrics.reading import ShownText, spellings
@@ -266,28 +267,13 @@ def _parsed(text: str, *, code_block: bool) -> Any:
     if code_block and text.startswith("```") and text.endswith("```") and "\n" in text:
         text = text[text.index("\n") : -3]
     value = json.loads(text, parse_constant=_refuse_constant)
-    if _depth_exceeds(value, MAX_NESTING):
+    if is_too_deep(value, MAX_NESTING):
         raise ValueError(f"nested deeper than {MAX_NESTING}")
     return value
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
-
-
-def _depth_exceeds(value: Any, limit: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(limit):
-        inner: list[Any] = []
-        for held in level:
-            if isinstance(held, dict):
-                inner += held.values()
-            elif isinstance(held, list):
-                inner += held
-        level = inner
-        if not level:
-            return False
-    return any(isinstance(held, dict | list) for held in level)
 
 
 def _validated(value: Any, schema: Mapping[str, Any]) -> Score:

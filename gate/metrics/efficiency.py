@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from gate.metrics.base import NO_CONTENT, Metric, NoOptions, TrialOutput, mean
-from gate.model import Case, Direction, Invocation, Scale, Score, Usage, tool_times
+from gate.model import Case, Direction, Scale, Score, Usage, tool_times
 from gate.security.limits import shorten
 from gate.system.prices import turn_cost
 
@@ -23,50 +23,40 @@ MAX_TOOLS = 50
 
 NO_TOKENS = "the agent reports 0 tokens, as if its usage was lost"
 
-Measure = Callable[[Invocation], float | None]
-
-
-def _tokens(invocation: Invocation) -> float | None:
-    return (invocation.usage or Usage()).tokens
-
-
-def _is_lost(performance: TrialOutput) -> bool:
-    """True if all turns report 0 tokens, and not each says that it called no model: their usage was lost."""
-    usages = [invocation.usage or Usage() for invocation in performance.invocations]
-    return all(usage.tokens == 0 for usage in usages) and any(usage.model_calls != 0 for usage in usages)
-
-
-def _reported_tokens(invocation: Invocation) -> float | None:
-    usage = invocation.usage or Usage()
-    known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
-    return sum(known) if known else None
-
-
-def _model_calls(invocation: Invocation) -> float | None:
-    return (invocation.usage or Usage()).model_calls
-
-
-def _duration(invocation: Invocation) -> float | None:
-    return invocation.duration
-
-
-def _tool_calls(invocation: Invocation) -> float:
-    return float(len(invocation.tool_calls))
-
-
-def _measured(performance: TrialOutput, measure: Measure) -> tuple[float | None, ...]:
-    """Return the reported figure of each turn."""
-    return tuple(plausible(measure(invocation)) for invocation in performance.invocations)
+Turns = tuple[float | None, ...]
+"""A figure of each turn; None if the agent does not report it, or not plausibly."""
 
 
 def plausible(value: float | None) -> float | None:
-    """Return the figure; None if it is implausible: negative, NaN, or too large."""
+    """Return a reported figure, or None if it cannot be meant: negative, NaN, or too large."""
     if value is None or not 0 <= value <= MAX_FIGURE:
         return None
     return value
 
 
-def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
+def _usages(performance: TrialOutput) -> list[Usage]:
+    return [invocation.usage or Usage() for invocation in performance.invocations]
+
+
+def _plausible(values: Iterable[float | None]) -> Turns:
+    return tuple([plausible(value) for value in values])
+
+
+def _durations(performance: TrialOutput) -> Turns:
+    return _plausible(invocation.duration for invocation in performance.invocations)
+
+
+def _calls(performance: TrialOutput) -> Turns:
+    return tuple([float(len(invocation.tool_calls)) for invocation in performance.invocations])
+
+
+def _usage_is_lost(performance: TrialOutput) -> bool:
+    """True if all turns report 0 tokens, and not each says that it called no model: their usage was lost."""
+    usages = _usages(performance)
+    return all(usage.tokens == 0 for usage in usages) and any(usage.model_calls != 0 for usage in usages)
+
+
+def _total(values: Turns, what: str, form: Callable[[float], str]) -> Score:
     """Return the total over the turns; an unreported turn makes the total unknown."""
     if not values:
         return Score(None, error="the trial has no turns")
@@ -74,12 +64,22 @@ def _sum_or_error(values: Sequence[float | None], what: str) -> Score:
     if missing:
         if len(missing) < len(values):
             what += f" for turn {', '.join(missing[:5])}"
-        return Score(None, error=f"the agent reports no {what}", per_turn=tuple(values))
-    return Score(float(sum(value for value in values if value is not None)), per_turn=tuple(values))
+        return Score(None, error=f"the agent reports no {what}", per_turn=values)
+    total = float(sum(value for value in values if value is not None))
+    return Score(total, form(total), per_turn=values)
+
+
+def _mean_of_known(values: Turns, what: str) -> Score:
+    known = [value for value in values if value is not None]
+    if not known:
+        return Score(None, error=f"the agent reports no {what}", per_turn=values)
+    value = mean(known)
+    return Score(value, reason=f"{value:.2f} {what} per turn", per_turn=values)
 
 
 class _LowerIsBetter(Metric[NoOptions]):
     direction: ClassVar[Direction] = Direction.LOWER
+    scale: ClassVar[Scale] = Scale.COUNT
     reads = NO_CONTENT
 
 
@@ -94,28 +94,25 @@ class Cost(_LowerIsBetter):
     scale = Scale.USD
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        values: list[float | None] = []
-        problems: list[str] = []
-        for turn, invocation in enumerate(performance.invocations, 1):
-            value, problem = _cost(invocation.usage or Usage())
-            values.append(value)
-            if value is None and len(performance.invocations) > 1:
-                problem = f"turn {turn}: {problem}"
-            if value is None:
+        usages = _usages(performance)
+        costs = [_cost(usage) for usage in usages]
+        values = tuple([value for value, _ in costs])
+        problems = []
+        for turn, (value, problem) in enumerate(costs, 1):
+            if value is None and len(costs) > 1:
+                problems.append(f"turn {turn}: {problem}")
+            elif value is None:
                 problems.append(problem)
         if problems:
-            return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=tuple(values))
-        score = _with_reason(_sum_or_error(values, "cost"), _dollars)
-        if score.value == 0 and _is_lost(performance):
-            return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
-        usages = [invocation.usage or Usage() for invocation in performance.invocations]
-        if score.value is None or [usage.cost_usd for usage in usages] == values:
-            return score
+            return Score(None, error=shorten("; ".join(dict.fromkeys(problems[:3])), 500), per_turn=values)
+        score = _total(values, "cost", _dollars)
+        if score.value == 0 and _usage_is_lost(performance):
+            return Score(None, error=NO_TOKENS, per_turn=values)
         models = sorted({usage.model for usage in usages if usage.model})
-        if not models:
+        if score.value is None or not models or [usage.cost_usd for usage in usages] == list(values):
             return score
         reason = shorten(f"{score.reason}, by the list price of {', '.join(models)}", 300)
-        return Score(score.value, reason, per_turn=score.per_turn)
+        return Score(score.value, reason, per_turn=values)
 
 
 def _cost(usage: Usage) -> tuple[float | None, str]:
@@ -138,13 +135,12 @@ class Tokens(_LowerIsBetter):
     """Input plus output tokens of the trial: the sum over its turns, as the agent reports them. A trial of 0 tokens is
     not measured, because its usage was lost, unless the agent reports 0 model calls. Range 0 and up."""
 
-    scale = Scale.COUNT
-
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        score = _sum_or_error(_measured(performance, _tokens), "input_tokens or output_tokens")
-        if score.value == 0 and _is_lost(performance):
-            return Score(None, error=NO_TOKENS, per_turn=score.per_turn)
-        return _with_reason(score, "{:,.0f} tokens".format)
+        values = _plausible(usage.tokens for usage in _usages(performance))
+        score = _total(values, "input_tokens or output_tokens", "{:,.0f} tokens".format)
+        if score.value == 0 and _usage_is_lost(performance):
+            return Score(None, error=NO_TOKENS, per_turn=values)
+        return score
 
 
 class Latency(_LowerIsBetter):
@@ -158,34 +154,25 @@ class Latency(_LowerIsBetter):
     scale = Scale.SECONDS
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        values = _measured(performance, _duration)
+        values = _durations(performance)
         whole = plausible(performance.duration)
-        score = Score(whole, per_turn=values)
         if whole is None:
-            score = _sum_or_error(values, "duration")
-        score = _with_reason(score, _seconds)
-        return Score(score.value, score.reason, score.error, score.per_turn, _tool_times(performance))
+            score = _total(values, "duration", _seconds)
+        else:
+            score = Score(whole, _seconds(whole), per_turn=values)
+        return replace(score, details=_tool_times(performance))
 
 
 class ToolCalls(_LowerIsBetter):
     """Number of the trial's tool calls, over all turns. Range 0 and up. Details: the count of each tool."""
 
     reads_tools = True
-    scale = Scale.COUNT
     refuses_other_calls = True  # with a limit
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        score = _with_reason(
-            _sum_or_error(_measured(performance, _tool_calls), "tool calls"), "{:.0f} tool calls".format
-        )
         names = Counter(call.name for call in performance.tool_calls)
-        return Score(score.value, score.reason, score.error, score.per_turn, dict(names.most_common(50)))
-
-
-def _with_reason(score: Score, form: Callable[[float], str]) -> Score:
-    if score.value is None:
-        return score
-    return Score(score.value, reason=form(score.value), per_turn=score.per_turn)
+        score = _total(_calls(performance), "tool calls", "{:.0f} tool calls".format)
+        return replace(score, details=dict(names.most_common(50)))
 
 
 def _dollars(value: float) -> str:
@@ -223,33 +210,33 @@ class ToolCallCountV1(_LowerIsBetter):
     """Tool calls per turn: the mean over the turns. google-adk 2.13 refuses thresholds on it."""
 
     reads_tools = True
-    scale = Scale.COUNT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return _mean_of_known(_measured(performance, _tool_calls), "tool calls")
+        return _mean_of_known(_calls(performance), "tool calls")
 
 
 class InferenceCallCountV1(_LowerIsBetter):
     """Model calls per turn: the mean over the turns that report them, as in google-adk 2.13."""
 
-    scale = Scale.COUNT
-
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        return _mean_of_known(_measured(performance, _model_calls), "model calls")
+        return _mean_of_known(_plausible(usage.model_calls for usage in _usages(performance)), "model calls")
 
 
 class TokenUsageV1(_LowerIsBetter):
     """Tokens per turn: all reported tokens / all turns, as in google-adk 2.13, where a turn that reports none counts
     as 0 if others report some."""
 
-    scale = Scale.COUNT
-
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        values = _measured(performance, _reported_tokens)
-        if all(value is None for value in values):
-            return Score(None, error="the agent reports no input_tokens or output_tokens", per_turn=values)
-        value = sum(value for value in values if value is not None) / len(values)
-        return Score(value, reason=f"{value:,.1f} tokens per turn", per_turn=values)
+        values: list[float | None] = []
+        for usage in _usages(performance):
+            known = [count for count in (usage.input_tokens, usage.output_tokens) if count is not None]
+            values.append(plausible(sum(known)) if known else None)
+        found = [value for value in values if value is not None]
+        if not found:
+            error = "the agent reports no input_tokens or output_tokens"
+            return Score(None, error=error, per_turn=tuple(values))
+        value = sum(found) / len(values)
+        return Score(value, reason=f"{value:,.1f} tokens per turn", per_turn=tuple(values))
 
 
 class InvocationDurationV1(_LowerIsBetter):
@@ -258,15 +245,7 @@ class InvocationDurationV1(_LowerIsBetter):
     scale = Scale.SECONDS
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        score = _mean_of_known(_measured(performance, _duration), "seconds")
+        score = _mean_of_known(_durations(performance), "seconds")
         if score.value is None:
             return score
         return Score(round(score.value, 3), reason=f"{score.value:.3f} seconds per turn", per_turn=score.per_turn)
-
-
-def _mean_of_known(values: Sequence[float | None], what: str) -> Score:
-    known = [value for value in values if value is not None]
-    if not known:
-        return Score(None, error=f"the agent reports no {what}", per_turn=tuple(values))
-    value = mean(known)
-    return Score(value, reason=f"{value:.2f} {what} per turn", per_turn=tuple(values))

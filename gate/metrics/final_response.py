@@ -15,10 +15,6 @@ from gate.model import Case, Invocation, Scale, Score, Turn, text_of
 if TYPE_CHECKING:
     from gate.judges.client import Judge
 
-VALID = ("valid", "true")
-INVALID = ("invalid", "false", "almost", "partially", "partially_valid", "partially valid")
-
-
 _NEGATED = {
     **dict.fromkeys(("true", "invalid", "yes"), "invalid"),
     **dict.fromkeys(("false", "valid", "no"), "valid"),
@@ -26,28 +22,24 @@ _NEGATED = {
 """The label that an answer to the opposite question means."""
 
 
-def _label(value: Any) -> Any:
-    """Return a label as google-adk reads it, which is case-sensitive. Any other value stays and is refused."""
+def read_label(value: Any) -> Any:
+    """Return ``valid`` or ``invalid`` for a label that google-adk reads as that, which is case-sensitive. Any other
+    value stays and is refused."""
     text = value
     if isinstance(value, bool):
         text = str(value).lower()
-    return validity_of(text, value)
-
-
-def validity_of(text: Any, otherwise: Any) -> Any:
-    """Return ``valid`` or ``invalid`` for a text that google-adk reads as that; ``otherwise`` for any other."""
-    if text in VALID:
+    if text in ("valid", "true"):
         return "valid"
-    if text in INVALID:
+    if text in ("invalid", "false", "almost", "partially", "partially_valid", "partially valid"):
         return "invalid"
-    return otherwise
+    return value
 
 
 class Validity(Answer):
     """The judge's vote whether a response is valid; further spellings of google-adk's are read as it reads them."""
 
     reasoning: str = ""
-    is_the_agent_response_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
+    is_the_agent_response_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(read_label)]
 
     @model_validator(mode="before")
     @classmethod

@@ -174,9 +174,13 @@ class LevelRubric(Voted[LevelRubricOptions]):
     default_threshold = 0.7
     pass_threshold = 0.7
 
+    @property
+    def graded(self) -> dict[str, float]:
+        """The dimensions that get a level, with their weights; the others are judged by claims."""
+        return {name: one.weight for name, one in self.options.dimensions.items() if one.method == "level"}
+
     def instructions(self, case: Case) -> str:
-        graded = [name for name, one in self.options.dimensions.items() if one.method == "level"]
-        listed = "\n".join(self.options.described(name) for name in graded)
+        listed = "\n".join(self.options.described(name) for name in self.graded)
         levels = ", ".join(f"{name} ({value:g})" for name, value in self.options.levels.items())
         return f"""\
 Grade the agent's work over the whole conversation on every dimension below, each by itself, with one of the levels.
@@ -187,7 +191,7 @@ Dimensions:
     def mark(self, answer: Any) -> Score:
         """Return the weighted sum over the graded dimensions only, with their weights scaled to sum to 1."""
         given = {one.dimension.strip(): one for one in answer.dimensions}
-        graded = {name: one.weight for name, one in self.options.dimensions.items() if one.method == "level"}
+        graded = self.graded
         missing = [name for name in graded if name not in given or given[name].level not in self.options.levels]
         if missing:
             return Score(None, error=f"the judge gave no known level for {', '.join(missing)}")
@@ -195,14 +199,13 @@ Dimensions:
         value = math.fsum(weight * values[name] for name, weight in graded.items()) / math.fsum(graded.values())
         worst = min(graded, key=lambda name: values[name])
         told = ", ".join(f"{name} {given[name].level}" for name in graded)
-        return Score(value, f"{told}; {worst}: {rationale(given[worst].reasoning)}", details={"dimensions": values})
+        reason = f"{told}; {worst}: {rationale(given[worst].reasoning)}"
+        return Score(value, reason, details={"dimensions": values})
 
     async def judge_score(self, case: Case, performance: TrialOutput, judge: Judge) -> Score:
-        weights, names = {"level": 0.0, "claims": 0.0}, list[str]()
-        for name, dimension in self.options.dimensions.items():
+        weights = {"level": 0.0, "claims": 0.0}
+        for dimension in self.options.dimensions.values():
             weights[dimension.method] += dimension.weight
-            if dimension.method == "claims":
-                names.append(name)
         asked = {}
         if weights["level"]:
             asked["level"] = super().judge_score(case, performance, judge)
@@ -224,6 +227,7 @@ Dimensions:
         if "level" in scores:
             details |= scores["level"].details
         if "claims" in scores and scores["claims"].value is not None:
+            names = [name for name in self.options.dimensions if name not in self.graded]
             details["dimensions"] = {**details.get("dimensions", {}), **dict.fromkeys(names, scores["claims"].value)}
         return Score(min(math.fsum(products) / total, 1.0), "; ".join(reasons), details=details)
 

@@ -47,18 +47,12 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> re.Pattern[st
     """
     try:
         parsed = parser.parse(pattern)
-        compiled = re.compile(pattern, _flags(ignore_case))
+        compiled = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(f"{pattern!r} is not a regular expression: {error}") from None
     if _explodes(parsed):
         raise PatternError(f"{pattern!r} repeats a repetition, which may never end: make the inner one possessive (++)")
     return compiled
-
-
-def _flags(ignore_case: bool) -> int:
-    if ignore_case:
-        return re.IGNORECASE.value
-    return 0
 
 
 def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
@@ -68,25 +62,23 @@ def is_found(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
         PatternError: see `compile_pattern`.
         PatternTimeoutError: the match took longer than `LIMIT_SECONDS`, or the text is longer than `MAX_TEXT`.
     """
-    return _match("search", pattern, text, ignore_case=ignore_case)
+    return _match("search", pattern, text, compile_pattern(pattern, ignore_case=ignore_case))
 
 
 def is_whole(pattern: str, text: str) -> bool:
     """True if the pattern matches the whole text. Raises the same as `is_found`."""
-    return _match("whole", pattern, text, ignore_case=False)
+    return _match("whole", pattern, text, compile_pattern(pattern))
 
 
-def _match(mode: str, pattern: str, text: str, *, ignore_case: bool) -> bool:
-    compiled = compile_pattern(pattern, ignore_case=ignore_case)
+def _match(mode: str, pattern: str, text: str, compiled: re.Pattern[str]) -> bool:
     if len(text) > MAX_TEXT:
         what = f"{len(text):,} characters are more than the {MAX_TEXT:,} that a pattern is matched to"
         raise PatternTimeoutError(what)
-    if _is_quick(pattern) and mode == "whole":
-        return compiled.fullmatch(text) is not None
     if _is_quick(pattern):
-        return compiled.search(text) is not None
+        match = compiled.fullmatch if mode == "whole" else compiled.search
+        return match(text) is not None
     try:
-        return _MATCHER.ask(mode, pattern, _flags(ignore_case), text)
+        return _MATCHER.ask(mode, pattern, compiled.flags, text)
     except LostError as error:
         if "SIGPROF" in str(error):
             what = f"{pattern!r} took longer than {LIMIT_SECONDS:g} s of processor time to match"

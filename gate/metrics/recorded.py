@@ -79,13 +79,12 @@ def _invocations(data: Mapping[str, Any], key: str) -> tuple[Invocation, ...]:
     values = data.get(key)
     if not isinstance(values, list):
         raise ValueError(f"{key!r} is missing or not a list of invocations")
-    return tuple(_invocation(value, f"{key}[{index}]") for index, value in enumerate(values))
-
-
-def _invocation(value: Any, where: str) -> Invocation:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is not an object")
-    try:
-        return to_invocation(value)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+    found = []
+    for index, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise ValueError(f"{key}[{index}] is not an object")
+        try:
+            found.append(to_invocation(value))
+        except ValueError as error:
+            raise ValueError(f"{key}[{index}]: {error}") from None
+    return tuple(found)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 
 from gate.judges.prompt import Answer, Question
 from gate.metrics.base import TrialOutput, answer_text
-from gate.metrics.final_response import validity_of
+from gate.metrics.final_response import read_label
 from gate.metrics.judged import AdkJudgeOptions, JudgedMetric, by_majority, settled_by
 from gate.model import Case, Invocation, Scenario, Score
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from gate.judges.client import Judge
 
 
-def _label(value: Any) -> Any:
-    return validity_of(str(value).strip().lower(), value)
+def _read_label(value: Any) -> Any:
+    return read_label(str(value).strip().lower())
 
 
 class Kept(Answer):
     """The judge's vote whether one message keeps to the scenario; read in google-adk's spellings."""
 
     reasoning: str = ""
-    is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_label)]
+    is_valid: Annotated[Literal["valid", "invalid"], BeforeValidator(_read_label)]
 
 
 def _passes(vote: Kept) -> bool:

@@ -56,15 +56,22 @@ class _ToolChoice(Metric[ToolOptions]):
         if self.options.whole_conversation:
             pairs = whole_conversation(case, performance)
         same = Matcher(self.context, NAMES_ONLY)
+        hits, missing, wrong = 0, list[ToolCall](), list[ToolCall]()
         try:
-            found = [assign(expected, actual, same) for expected, actual in pairs]
+            for expected, actual in pairs:
+                found = assign(expected, actual, same)
+                hits += len(found)
+                missing += [call for index, call in enumerate(expected) if index not in found]
+                taken = set(found.values())
+                wrong += [call for index, call in enumerate(actual) if index not in taken]
         except NotMeasurableError as error:
             return Score(None, error=str(error))
-        return self.share(pairs, found)
+        return self.share(hits, missing, wrong)
 
     @abstractmethod
-    def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
-        """Return the score, from the turns and the expected calls that were found in each."""
+    def share(self, hits: int, missing: Sequence[ToolCall], wrong: Sequence[ToolCall]) -> Score:
+        """Return the score, from the number of expected calls that were made, those that were not, and all other
+        calls."""
 
 
 class ToolAccuracy(_ToolChoice):
@@ -74,14 +81,10 @@ class ToolAccuracy(_ToolChoice):
     not apply to a case that expects no calls. Typical threshold 0.9. Source: recall.
     """
 
-    def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
-        expected = sum(len(wanted) for wanted, _ in pairs)
+    def share(self, hits: int, missing: Sequence[ToolCall], wrong: Sequence[ToolCall]) -> Score:
+        expected = hits + len(missing)
         if not expected:
             return Score(None, reason="the case expects no tool to be called")
-        hits = sum(len(one) for one in found)
-        missing = []
-        for (wanted, _), one in zip(pairs, found, strict=True):
-            missing += [call for index, call in enumerate(wanted) if index not in one]
         reason = f"{hits} of {expected} expected tools were called"
         if missing:
             reason += f"; missing: {trajectory_words(missing, args=False)}"
@@ -98,18 +101,13 @@ class ToolSelectionAccuracy(_ToolChoice):
 
     refuses_other_calls = True
 
-    def share(self, pairs: Pairs, found: Sequence[Mapping[int, int]]) -> Score:
-        made = sum(len(actual) for _, actual in pairs)
-        hits = sum(len(one) for one in found)
+    def share(self, hits: int, missing: Sequence[ToolCall], wrong: Sequence[ToolCall]) -> Score:
+        made = hits + len(wrong)
         details = {"hits": hits, "selections": made}
+        if not made and missing:
+            return Score(0.0, reason="no tool was called, though some were expected", details=details)
         if not made:
-            if any(wanted for wanted, _ in pairs):
-                return Score(0.0, reason="no tool was called, though some were expected", details=details)
             return Score(1.0, reason="no tool was expected or called", details=details)
-        wrong = []
-        for (_, actual), one in zip(pairs, found, strict=True):
-            right = set(one.values())
-            wrong += [call for index, call in enumerate(actual) if index not in right]
         reason = f"{hits} of {made} calls were of expected tools"
         if wrong:
             reason += f"; not expected: {trajectory_words(wrong, args=False)}"

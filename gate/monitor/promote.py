@@ -78,7 +78,9 @@ def promote_trace(
         found = _named(_find(opened, trace), redactor_of_production(environment))
     if why is not None:
         found = replace(found, why=redactor_of_production(environment).redact(" ".join(why.split())))
-    place = target or _default_target(config)
+    place = target or config.root / config.file.suite[0]
+    if target is None and place.is_dir():
+        place /= FILE
     _check_target(config, place)
     with _alone(place.parent):
         cases: list[Case] = []
@@ -127,11 +129,6 @@ def _find(state: MonitorState, trace: str) -> Observation:
         raise ConfigError(f"several traces begin with {trace!r}", hint=f"among them {', '.join(near)}")
     hint = "`gate monitor --status` lists the newest that did not pass"
     raise ConfigError(f"no trace {trace!r} was scored", where=str(state.path), hint=hint)
-
-
-def _default_target(config: Config) -> Path:
-    source = config.root / config.file.suite[0]
-    return source / FILE if source.is_dir() else source
 
 
 def _check_target(config: Config, path: Path) -> None:
@@ -196,7 +193,8 @@ def promoted_before(found: Observation, cases: Iterable[Case]) -> Case | None:
     if found.kept:
         asked = [turn.user for turn in unpack_invocations(found.kept)]
     for case in cases:
-        if case.metadata.get("trace") == found.trace or [turn.user for turn in case.turns] == asked:
+        questions = [turn.user for turn in case.turns]
+        if case.metadata.get("trace") == found.trace or questions == asked:
             return case
     return None
 

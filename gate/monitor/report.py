@@ -54,21 +54,56 @@ class MonitorReport(Struct, frozen=True):
     finding: WindowFinding
     samples: tuple[Observation, ...]
     """All traces of the window, the oldest first."""
-    average_score: Estimate | None
-    """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
-    criteria: tuple[CriterionAverage, ...]
-    skipped: Mapping[str, str]
-    """Name of a skipped criterion → the reason."""
+    scoring: Scoring
     counts: Counts
     at: float
     """Unix time."""
     sample_rate: float
-    notes: tuple[str, ...] = ()
     expected: Expected = Expected()
+    more_notes: tuple[str, ...] = ()
+    """Notes on the reading and on deliveries."""
 
     @property
     def status(self) -> Status:
         return self.finding.status
+
+    @property
+    def average_score(self) -> Estimate | None:
+        """Mean over the traces of each trace's mean score on bounded scales, from 0 to 1 (best)."""
+        return average([one.average for one in self.samples if one.average is not None])
+
+    @property
+    def criteria(self) -> list[CriterionAverage]:
+        """The average of each criterion."""
+        values: dict[str, list[float]] = {}
+        applied: set[str] = set()
+        answered = 0
+        for one in self.samples:
+            applied.update(one.applied)
+            if one.applied or (one.passed is not False and not one.has_no_agent):
+                answered += 1
+            for name, value in one.scores.items():
+                values.setdefault(name, []).append(value)
+        found = []
+        for c in self.scoring.criteria:
+            note = ""
+            if answered >= SILENT_AFTER and c.name not in applied:
+                note = "it applied to none of these traces: it needs a reference"
+            found.append(CriterionAverage(c.name, average(values.get(c.name, ()), c.scale), note, c.scale))
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for people."""
+        notes = []
+        for one in reversed(self.samples):
+            if one.passed is None and one.why:
+                notes.append(f"the newest trace that could not be measured: {one.why}")
+                break
+        notes += self.more_notes
+        if self.expected.note:
+            notes.append(self.expected.note)
+        return notes
 
     @property
     def failures(self) -> list[Observation]:
@@ -95,63 +130,6 @@ class MonitorReport(Struct, frozen=True):
 def average(values: Sequence[float], scale: Scale = Scale.UNIT) -> Estimate | None:
     """Return the mean of traces with its 95 % interval; None without values."""
     return estimate(values, values, scale)
-
-
-def make_report(
-    finding: WindowFinding,
-    window: Sequence[Observation],
-    scoring: Scoring,
-    counts: Counts,
-    *,
-    at: float,
-    sample_rate: float,
-    expected: Expected | None = None,
-    notes: Sequence[str] = (),
-) -> MonitorReport:
-    """Return the report on a window, the oldest trace first. ``expected``: the figures of CI."""
-    overall = [one.average for one in window if one.average is not None]
-    expected = expected or Expected()
-    told = filter(None, [_why_unmeasured(window), *notes, expected.note])
-    return MonitorReport(
-        finding,
-        tuple(window),
-        average(overall),
-        _averages(window, scoring),
-        scoring.skipped,
-        counts,
-        at,
-        sample_rate,
-        tuple(told),
-        expected,
-    )
-
-
-def _averages(window: Sequence[Observation], scoring: Scoring) -> tuple[CriterionAverage, ...]:
-    """Return the average of each criterion."""
-    values: dict[str, list[float]] = {}
-    applied: set[str] = set()
-    answered = 0
-    for one in window:
-        applied.update(one.applied)
-        if one.applied or (one.passed is not False and not one.has_no_agent):
-            answered += 1
-        for name, value in one.scores.items():
-            values.setdefault(name, []).append(value)
-    found = []
-    for c in scoring.criteria:
-        note = ""
-        if answered >= SILENT_AFTER and c.name not in applied:
-            note = "it applied to none of these traces: it needs a reference"
-        in_window = average(values.get(c.name, ()), c.scale)
-        found.append(CriterionAverage(c.name, in_window, note, c.scale))
-    return tuple(found)
-
-
-def _why_unmeasured(window: Sequence[Observation]) -> str:
-    for one in reversed(window):
-        if one.passed is None and one.why:
-            return f"the newest trace that could not be measured: {one.why}"
-    return ""
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -188,7 +166,7 @@ def to_json(report: MonitorReport) -> str:
         "unmeasured": finding.unmeasured,
         "average_score": _mean_json(report.average_score),
         "criteria": criteria,
-        "skipped": [{"name": name, "why": why} for name, why in report.skipped.items()],
+        "skipped": [{"name": name, "why": why} for name, why in report.scoring.skipped.items()],
         "failures": failures,
         "counts": report.counts,
         "notes": report.notes,
@@ -256,10 +234,11 @@ def to_text(report: MonitorReport, section: MonitorSection, width: int | None = 
     if report.expected.pass_rate is not None:
         lines.append(f"  pass rate in CI {_shown(report.expected.pass_rate, Scale.BINARY)}")
     lines = [_harmless(line) for line in lines]
-    if report.criteria:
-        lines += ["", *_table(report, width), ""]
-    more = [f"{name}: skipped, {why}" for name, why in report.skipped.items()]
-    more += [f"{row.name}: {row.note}" for row in report.criteria if row.note]
+    rows = report.criteria
+    if rows:
+        lines += ["", *_table(rows, report.expected.criteria, width), ""]
+    more = [f"{name}: skipped, {why}" for name, why in report.scoring.skipped.items()]
+    more += [f"{row.name}: {row.note}" for row in rows if row.note]
     if report.failures:
         more += ["", "newest traces that did not pass (`gate promote TRACE` makes a case of one):"]
         for one in report.failures:
@@ -293,10 +272,9 @@ def _troubles(report: MonitorReport) -> str:
     return "".join(f", {count(number, one, many)}" for number, one, many in found if number)
 
 
-def _table(report: MonitorReport, width: int | None) -> list[str]:
-    in_ci = report.expected.criteria
+def _table(rows: Sequence[CriterionAverage], in_ci: Mapping[str, Estimate], width: int | None) -> list[str]:
     cells: list[tuple[str, ...]] = [("criterion", "production", "CI", "difference")]
-    for row in report.criteria:
+    for row in rows:
         window, baseline = row.window, in_ci.get(row.name)
         difference = "–"
         if window is not None and baseline is not None:

@@ -137,10 +137,10 @@ def _targets(section: MonitorSection, environment: Mapping[str, str]) -> list[Ta
 
 def expected_of(
     config: Config, plan: Plan, scoring: Scoring, against: str | None, environment: Mapping[str, str]
-) -> Expected | None:
+) -> Expected:
     """Return CI's figures for the same criteria, from the newest stored baseline or from a record's file."""
     if against is None or against == "none":
-        return None
+        return Expected()
     if against != "baseline":
         return _expected(read_record(Path(against)), plan, scoring, against)
     store = store_of(config, environment)

@@ -23,7 +23,7 @@ from gate.monitor.intake import AHEAD_SECONDS, Intake
 from gate.monitor.model import Counts, WatchedTrace
 from gate.monitor.observe import MOST_TURNS, Observer, Scoring
 from gate.monitor.receive import Inbox
-from gate.monitor.report import Expected, MonitorReport, make_report, to_json, to_prometheus
+from gate.monitor.report import Expected, MonitorReport, to_json, to_prometheus
 from gate.monitor.sources import Files, GrowingFile, Line, Position
 from gate.monitor.spans import TelemetryTraces
 from gate.monitor.store import MonitorState
@@ -71,7 +71,7 @@ class Setup(Struct, frozen=True):
     fields: FieldPaths
     json: Path | None = None
     """The file for the JSON report."""
-    expected: Expected | None = None
+    expected: Expected = Expected()
     inbox: Inbox | None = None
     """The inbox of received requests."""
 
@@ -172,12 +172,14 @@ class Watch:
     async def _catch_up(self, client: Client) -> None:
         self._begin_look(time())
         self._files.look()
-        while unread := [file for file in self._files.open.values() if not file.is_done()]:
-            behind = min(unread, key=lambda file: file.clock)
+        while True:
+            unread = [file for file in self._files.open.values() if not file.is_done()]
+            if not unread:
+                break
+            behind = min(unread, key=_clock_of)
             if not self._read(behind):
                 self._files.look(again=True)
-            others = [file.clock for file in unread]
-            self._batch.extend(self._intake.ready(min(others)))
+            self._batch.extend(self._intake.ready(min(map(_clock_of, unread))))
             if len(self._batch) >= BATCH:
                 await self._store()
             if time() - self._published >= PUBLISH_SECONDS:
@@ -303,16 +305,20 @@ def decide_now(state: MonitorState, setup: Setup, now: float, before: Status | N
 def report_of(state: MonitorState, setup: Setup, notes: Sequence[str] = ()) -> MonitorReport:
     """Return the report on the stored traces."""
     now = time()
-    return make_report(
+    return MonitorReport(
         decide_now(state, setup, now),
-        state.window(setup.section.window, setup.scoring.fingerprint),
+        tuple(state.window(setup.section.window, setup.scoring.fingerprint)),
         setup.scoring,
         state.counts,
-        at=now,
-        sample_rate=setup.section.sample_rate,
-        expected=setup.expected,
-        notes=notes,
+        now,
+        setup.section.sample_rate,
+        setup.expected,
+        tuple(notes),
     )
+
+
+def _clock_of(file: GrowingFile) -> float:
+    return file.clock
 
 
 def _believed(at: float) -> float:

@@ -224,9 +224,9 @@ def judge_of(config: Config, environment: Mapping[str, str], budget: JudgeBudget
     Raises:
         ConfigError: there is neither a key nor an explicit endpoint, or a cache cannot be opened.
     """
-    from gate.judges.client import open_judge  # weight: only where a judge is asked
+    from gate.judges.client import Judge  # weight: only where a judge is asked
 
-    return open_judge(
+    return Judge(
         config.file.judge,
         environment=environment,
         cache_path=config.output / "judge.sqlite",

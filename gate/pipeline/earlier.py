@@ -254,13 +254,12 @@ async def _of_release(session: Session, plan: Plan, header: Header, before: Refe
         record = _joined(record, read_record(path))
     runs = count(len(run_ids(record.header)), "run")
     note = f"decided on what was measured of this commit before, {count(len(record.trials), 'trial')} of {runs}"
-    have = Counter(trial.case_id for trial in record.trials if trial.is_of_epoch and trial.measured)
     wanted = session.settings.exact_epochs or wanted_trials(session.config) or session.settings.max_epochs
-    epochs = _epochs_short_of(plan, record, have, wanted)
+    jobs = _missing_jobs(plan, record, wanted)
     done, short = "nothing new was run", ""
-    if epochs:
+    if jobs:
         own = path.with_name(f"{path.stem}-{header.run_id[:8]}.jsonl")
-        short = await _run_missing(session, plan, header, own, epochs, len(record.trials))
+        short = await _run_missing(session, plan, header, own, jobs, len(record.trials))
         added = read_record(own)
         record = _joined(record, added)
         write_record(path, record)
@@ -277,23 +276,22 @@ async def _of_release(session: Session, plan: Plan, header: Header, before: Refe
 
 
 async def _run_missing(
-    session: Session, plan: Plan, header: Header, path: Path, epochs: Sequence[Sequence[Job]], stored: int
+    session: Session, plan: Plan, header: Header, path: Path, jobs: Sequence[Job], stored: int
 ) -> str:
-    """Run the trials that a released commit lacks into a record of their own, beside the ``stored`` ones.
+    """Run the trials that a released commit lacks into a record of their own, beside the ``stored`` ones: whole epochs,
+    as many as the budget has room for.
 
     Return the reason why they ended early; empty if they did not.
     """
     budget, started, note = session.run_budget, time.monotonic(), ""
     budget.stopped = ""  # checked again before each trial
-    wanted, done = sum(map(len, epochs)), 0
-    epochs, short = list(epochs), ""
-    while epochs:
-        lacking = budget.lacks(sum(map(len, epochs)))
+    wanted, done, short = len(jobs), 0, ""
+    while jobs:
+        lacking = budget.lacks(len(jobs))
         if not lacking:
             break
-        epochs.pop()
         short = f"{lacking} has no room for another whole epoch"
-    jobs = [job for epoch in epochs for job in epoch]
+        jobs = [job for job in jobs if job.round < jobs[-1].round]
     session.progress.plan(plan.suite.id, len(jobs), f"adding to {count(stored, 'trial')} of this commit")
     is_one_version = not may_change(session.config)
     runner = TrialRunner(
@@ -323,21 +321,21 @@ async def _run_missing(
     return note
 
 
-def _epochs_short_of(plan: Plan, record: Record, have: Counter[str], wanted: int) -> list[list[Job]]:
-    """Return the jobs that bring each case in the record's shard up to ``wanted`` trials, numbered after its existing
-    ones."""
-    numbers = Counter[str]()
+def _missing_jobs(plan: Plan, record: Record, wanted: int) -> list[Job]:
+    """Return the jobs, epoch by epoch, that bring each case in the record's shard up to ``wanted`` trials, numbered
+    after its existing ones."""
+    have, numbers, last = Counter[str](), Counter[str](), 0
     for trial in record.trials:
+        last = max(last, trial.round)
+        have[trial.case_id] += trial.is_of_epoch and trial.measured
         if trial.side is Side.CANDIDATE:
             numbers[trial.case_id] = max(numbers[trial.case_id], trial.number)
-    last = max((trial.round for trial in record.trials), default=0)
-    epochs: list[list[Job]] = []
-    for case_id in record.header.own_cases:
-        for n in range(1, wanted - have[case_id] + 1):
-            if n > len(epochs):
-                epochs.append([])
-            epochs[n - 1].append(Job(plan.cases[case_id], numbers[case_id] + n, last + n, STORED))
-    return epochs
+    jobs, cases = [], record.header.own_cases
+    for n in range(1, wanted + 1):
+        for case_id in cases:
+            if have[case_id] + n <= wanted:
+                jobs.append(Job(plan.cases[case_id], numbers[case_id] + n, last + n, STORED))
+    return jobs
 
 
 def _record_of_release(session: Session, header: Header) -> Record | None:

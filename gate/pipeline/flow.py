@@ -5,7 +5,7 @@ A failure to publish never changes the verdict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from gate.agents.version import version_of
 from gate.config.load import Config
-from gate.config.resolve import Plan, make_plans
-from gate.decision import Settings
+from gate.config.resolve import make_plans
 from gate.errors import ConfigError, MeasureError, PublishError
 from gate.hosts import HOSTS, read_host_options
 from gate.hosts.base import Applies, Done, Effect, Host, PostComment, Publication, WriteSummary, publish
@@ -22,8 +21,8 @@ from gate.model import Result, SuiteResult
 from gate.pipeline.launch import wants_base_beside
 from gate.pipeline.measurement import MeasuredSuite, measure_suite
 from gate.pipeline.progress import Progress
-from gate.pipeline.references import References, find_all_references
-from gate.pipeline.session import RunOptions, Session, open_session
+from gate.pipeline.references import find_all_references
+from gate.pipeline.session import RunOptions, open_session
 from gate.pipeline.terms import job_settings
 from gate.pipeline.verdict import accepted, judge_record, load_to_judge, result_of, shard_result, shown_trials
 from gate.records import read_header
@@ -55,17 +54,31 @@ async def run_gate(
         version = await version_of(config.agent_kind, config.agent, root=config.root, environment=environment)
         session = open_session(config, options, environment, progress, stack, written, version)
         check_outputs(outputs)  # creates them, so the work tree has been looked at before
-        _check_not_all_in_quarantine(plans, session.settings)
-        where, git = session.where, session.git
-        baselines = find_all_references(session.config, session.store, plans, where, git, environment)
-        session = _with_shared_budget(session, plans, baselines)
+        planned = [case.id for plan in plans for case in plan.suite.cases]
+        if all(case_id in session.settings.quarantine for case_id in planned):  # it would judge nothing
+            hint = "nothing was run; select others too, or end a quarantine"
+            raise MeasureError(f"all {len(planned)} selected cases are in quarantine", where="quarantine", hint=hint)
+        baselines = find_all_references(session.config, session.store, plans, session.where, session.git, environment)
+        if not options.is_shard:  # a shard decides nothing; suites share an error budget
+            beside = [wants_base_beside(session, found.first) for found in baselines]
+            shared = job_settings(session.config, session.settings, plans, baselines, options.rules, beside=beside)
+            session = replace(session, settings=shared)
         suites: list[MeasuredSuite] = []
         for found in baselines:
             plan = plans.pop(0)
             session.run_budget.reserved = session.settings.most_epochs * sum(len(rest.suite.cases) for rest in plans)
             suites.append(await measure_suite(session, plan, found))
             del plan  # drop the cases and recordings: judging needs only the record
-        return _report(session, suites, list(map(_judged, suites)), outputs)
+        settings = session.settings
+        if options.is_shard:  # missing evidence cannot block it
+            settings = replace(settings, on_inconclusive="warn")
+        paths = [one.path for one in suites]
+        result = result_of(list(map(_judged, suites)), settings, command=options.command, record_paths=paths)
+
+        def trials() -> list[SuiteTrials]:
+            return [shown_trials(one.path, read_header(one.path), one.found.first, one.terms) for one in suites]
+
+        return write_reports(result, outputs, trials)
 
 
 def _judged(suite: MeasuredSuite) -> SuiteResult:
@@ -74,38 +87,6 @@ def _judged(suite: MeasuredSuite) -> SuiteResult:
     if record.header.shard != (1, 1):
         return shard_result(record, suite.terms.settings.max_error_rate)
     return accepted(judge_record(record, suite.found.all, suite.terms), suite.found)
-
-
-def _report(
-    session: Session, suites: Sequence[MeasuredSuite], results: Sequence[SuiteResult], outputs: Outputs
-) -> Result:
-    settings = session.settings
-    if session.options.is_shard:  # a shard decides nothing, so missing evidence cannot block it
-        settings = replace(settings, on_inconclusive="warn")
-    paths = [one.path for one in suites]
-    result = result_of(results, settings, command=session.options.command, record_paths=paths)
-
-    def trials() -> list[SuiteTrials]:
-        return [shown_trials(one.path, read_header(one.path), one.found.first, one.terms) for one in suites]
-
-    return write_reports(result, outputs, trials)
-
-
-def _with_shared_budget(session: Session, plans: Sequence[Plan], baselines: Sequence[References]) -> Session:
-    """Return the session with an error budget that its suites share. A shard decides nothing."""
-    if session.options.is_shard:
-        return session
-    beside = [wants_base_beside(session, found.first) for found in baselines]
-    settings = job_settings(session.config, session.settings, plans, baselines, session.options.rules, beside=beside)
-    return replace(session, settings=settings)
-
-
-def _check_not_all_in_quarantine(plans: Sequence[Plan], settings: Settings) -> None:
-    """Refuse a run in which every case is in quarantine, as it would judge nothing."""
-    cases = [case.id for plan in plans for case in plan.suite.cases]
-    if all(case_id in settings.quarantine for case_id in cases):
-        hint = "nothing was run; select others too, or end a quarantine"
-        raise MeasureError(f"all {len(cases)} selected cases are in quarantine", where="quarantine", hint=hint)
 
 
 # --- publishing a result --------------------------------------------------------------------------

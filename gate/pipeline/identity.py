@@ -236,6 +236,9 @@ def agent_fingerprint(
     cases = {config.path.name}
     for path in case_files([Path(name) for name in config.file.suite], config.root):
         cases.add(os.path.relpath(path.resolve(), root))
+    changed: frozenset[str] = frozenset()
+    if where.base is not None and not where.anchored and where.base != where.head:  # baselines that a change edits
+        changed = frozenset(_differing_here(git, where.base))
     return of_agent(
         git,
         files=found.files,
@@ -244,7 +247,7 @@ def agent_fingerprint(
         exclude=(config.file.output, REPORTS, *left),
         cases=cases,
         stored=config.file.baseline.folder,
-        changed=_changed_baselines(git, where),
+        changed=changed,
         settings=settings,
     )
 
@@ -275,13 +278,6 @@ def files_of_agent(config: Config, git: Git, setup: str | None = None) -> AgentF
     if setup is None:
         setup = config.file.setup or ""
     return AgentFiles(config.agent_kind, config.agent, git, setup)
-
-
-def _changed_baselines(git: Git, where: GitContext) -> frozenset[str]:
-    """Return the tracked files, baselines among them, that differ from the base of a change, relative to the root."""
-    if where.base is None or where.anchored or where.base == where.head:
-        return frozenset()
-    return frozenset(_differing_here(git, where.base))
 
 
 def _differing_here(git: Git, commit: str) -> list[str]:

@@ -182,6 +182,13 @@ class BaseAgent(Struct, frozen=True):
     without_rules: bool = False
     """True if the base commit has no configuration."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return notes on the agent for the reader, some of them empty."""
+        if self.tree is None or not self.tree.is_made:
+            return (self.note,)
+        return self.note, self.tree.note
+
 
 async def base_agent(session: Session, reference: Reference, stack: ExitStack) -> BaseAgent:
     """Return the base commit's agent: the one at `agent.base`, else one started from its commit if that is possible.

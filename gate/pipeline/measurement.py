@@ -20,7 +20,7 @@ from gate.baselines.union import run_ids
 from gate.config.resolve import Plan
 from gate.decision import Settings
 from gate.errors import GateError, MeasureError
-from gate.model import Trial, Verdict
+from gate.model import BASE, Side, Trial, Verdict
 from gate.model.finding import Finding
 from gate.pipeline.earlier import EarlierDraws, StoredTrials, continue_earlier, earlier_draws, stored_trials
 from gate.pipeline.identity import (
@@ -75,7 +75,7 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         check_untracked(session.config, session.git, header.suite_id)
     stored = await stored_trials(session, plan, header, found)
     if stored is not None:
-        terms = _stored_terms(session, plan, stored, _past_rates(session, header, stored.found))
+        terms = _stored_terms(session, plan, header, stored)
         close_again(stored.path, stored.record, terms.plain(), session.environment)
         return MeasuredSuite(stored.path, stored.found, terms)
     with ExitStack() as stack:
@@ -83,10 +83,14 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         journal = stack.enter_context(journal)
         journal, unsure = _without_unconfirmed(session, journal, stack)
         earlier_trials = len(journal.resumed)
+        compared = journal.closed_terms.get("compared", ())
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         journal = stack.enter_context(_without_outage(session, journal, header, in_outage))
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
+            others = _of_another_base(journal, compared, found.first)
+            earlier_trials -= len(others)
+            journal = stack.enter_context(without(journal, others, "another base"))
         base = await base_agent(session, found.first, stack)
         terms = terms_of_plan(plan, session.config, session.settings, rules=session.options.rules, where=session.where)
         is_in_ci = in_ci(session.environment)
@@ -99,8 +103,13 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
             await _check_end(session, journal)
             changed = change_of_files(session)
             if changed:
-                run.journal = journal = stack.enter_context(_as_uncommitted(session, journal))
-            past = _past_rates(session, header, found)
+                path = session.options.record_path
+                if path is None:
+                    path = free_path(records_folder(session.config, header.suite_id), journal.header, now())
+                run.journal = journal = stack.enter_context(uncommitted(journal, path))
+            past: tuple[float, ...] = ()
+            if not session.options.is_shard:
+                past = past_rates(session.store, found.first, session.where, header)
             left_out = earlier_trials - len(journal.resumed)
             measurement = _Measurement(run, found, draws, past, started, origin, (unsure, changed), left_out)
             measurement.close()
@@ -138,7 +147,7 @@ class _Measurement:
     def _terms_now(self, *more: str) -> Terms:
         run, draws = self.run, self._draws
         session = run.session
-        told = (*self._notes(), *self._found.notes, *self._doubts, run.base.note, self._missing_at_base())
+        told = (*self._notes(), *self._found.notes, *self._doubts, *run.base.notes)
         notes = [note for note in (*told, *run.notes, *run.runner.notes, *draws.notes, *more) if note]
         terms = _terms(session, run.plan, run.settings, notes, self._found)
         return replace(
@@ -149,10 +158,6 @@ class _Measurement:
             taken_up=0 if session.options.is_shard else len(run.journal.resumed),
             saving=self._saving,
         )
-
-    def _missing_at_base(self) -> str:
-        tree = self.run.base.tree
-        return tree.note if tree is not None and tree.is_made else ""
 
     def _notes(self) -> list[str]:
         """Return notes on how the result came about."""
@@ -270,12 +275,14 @@ def _without_unconfirmed(session: Session, journal: RecordWriter, stack: ExitSta
     return kept, f"{what}: nobody knows whether the agent stayed the same"
 
 
-def _as_uncommitted(session: Session, journal: RecordWriter) -> RecordWriter:
-    """Return the journal as that of a work tree with uncommitted changes; see `uncommitted`."""
-    if session.options.record_path is not None:
-        return uncommitted(journal, journal.path)
-    folder = records_folder(session.config, journal.header.suite_id)
-    return uncommitted(journal, free_path(folder, journal.header, now()))
+def _of_another_base(journal: RecordWriter, compared: Sequence[str], reference: Reference) -> list[Trial]:
+    """Return trials of a base's agent that is not the reference's; ``compared``: the references of the record's run.
+
+    While its base is not measured yet, a change is compared with an older one.
+    """
+    if not reference.records or not compared or compared[0].startswith((reference.commit or "no commit")[:12]):
+        return []
+    return [trial for trial in journal.resumed if trial.side is Side.BASELINE and trial.tag != BASE]
 
 
 def _without_outage(
@@ -307,7 +314,7 @@ async def _check_end(session: Session, journal: RecordWriter) -> None:
 # --- what the record is judged by -----------------------------------------------------------------
 
 
-def _stored_terms(session: Session, plan: Plan, stored: StoredTrials, past: tuple[float, ...]) -> Terms:
+def _stored_terms(session: Session, plan: Plan, header: Header, stored: StoredTrials) -> Terms:
     """Return the terms of a record for which nothing is run: everything in it counts, in one look."""
     found = stored.found
     literal = about_literal_version(session.config) if stored.same_as else ""
@@ -316,7 +323,7 @@ def _stored_terms(session: Session, plan: Plan, stored: StoredTrials, past: tupl
     terms = _terms(session, plan, settings, [*notes, *found.notes], found, doubt=stored.doubt)
     return replace(
         terms,
-        past=past,
+        past=past_rates(session.store, found.first, session.where, header),
         whole=True,
         scheduled=False,
         same_as=stored.same_as,
@@ -346,12 +353,6 @@ def _terms(
         command=options.command,
         compared=tuple(map(identity, found.all)),
     )
-
-
-def _past_rates(session: Session, header: Header, found: References) -> tuple[float, ...]:
-    if session.options.is_shard:
-        return ()
-    return past_rates(session.store, found.first, session.where, header)
 
 
 # --- the header of its record -------------------------------------------------------------------

@@ -170,7 +170,7 @@ class Search(Struct, frozen=True, dict=True):
             found = replace(found, notes=(lost,))
         if anchor is not None:
             return replace(found, all=(anchor,))
-        if self.store.latest(self.suite_id) is None:
+        if own.info.none_yet:
             own = replace(own, info=replace(own.info, never_stored=self._commits_with_configuration()))
         own = replace(own, beside=not self.where.anchored and not self.where.release)
         return replace(found, all=(own,))

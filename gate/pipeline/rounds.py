@@ -20,7 +20,7 @@ from gate.baselines.base import POOL
 from gate.baselines.fingerprint import with_tools
 from gate.baselines.pairing import excuses, pair, reported_before
 from gate.baselines.reference import BASE_EPOCHS, Reference, reference_to, unmeasured, useless, with_base
-from gate.baselines.union import run_ids, without
+from gate.baselines.union import run_ids
 from gate.config.resolve import Plan
 from gate.config.schema import BudgetSection
 from gate.config.settings import goal_of, wanted_trials
@@ -229,15 +229,11 @@ class SuiteRun:
         await self._round(More((request,), f"shard {index} of {total}", 1))
         if self.base.beside:
             await self._run_base()
-        step = self._confirmation()
+        # `gate merge` will need another round of crashing cases, and only this shard can run its own.
+        cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
+        step = confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
         if step is not None:
             await self._round(step)
-
-    def _confirmation(self) -> More | None:
-        """Return the round that `gate merge` will need of this shard's crashing cases, as only this shard can run
-        them."""
-        cases, before = [self.plan.cases[case_id] for case_id in self.own_cases], self.comparisons[0].stored
-        return confirmation(Comparison(cases, self.plan.criteria, self.trials, before, self.settings))
 
     async def run_stored_epoch(self, cases: tuple[str, ...], why: str) -> bool:
         """Run these cases once more for later changes, and then any trials that the verdict needs.
@@ -569,12 +565,7 @@ def _pooled(session: Session, plan: Plan, record: Record) -> Sequence[Record]:
     found = store.find(plan.suite.id, tuple(commits))
     if found is None:
         return ()
-    own = set(run_ids(record.header))
-    records = []
-    for stored in found.records:
-        left = without(stored, own)
-        if left is not None:
-            records.append(left)
+    records = found.without_runs(frozenset(run_ids(record.header))).records
     agent = with_tools(record.header.agent, record.trials)
     is_of_this_commit = found.commit == where.head
     if not agent:

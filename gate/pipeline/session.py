@@ -158,7 +158,8 @@ def open_session(
     root = git.root.resolve()
     left = [os.path.relpath(path.resolve(), root) for path in written]
     where = git_context(config, git, left, changed=options.changed, anchored=options.anchored, release=options.release)
-    where = replace(where, branch=where.branch or _branch_in_ci(environment))
+    for name in BRANCHES:  # a CI job checks out a commit and not a branch
+        where = replace(where, branch=where.branch or environment.get(name, "")[:MAX_SUBJECT])
     budget = config.file.budget
     files = files_of_agent(config, git, options.setup)
     store = store_of(config, environment, proofs=not options.is_shard)
@@ -192,11 +193,6 @@ def fills_baseline(
     return asked and not where.dirty and config.file.baseline.store != NO_STORE and wanted_trials(config) > 0
 
 
-def _branch_in_ci(environment: Mapping[str, str]) -> str:
-    """Return the branch of a CI job, which checks out a commit and not a branch."""
-    return next((environment[name][:MAX_SUBJECT] for name in BRANCHES if environment.get(name)), "")
-
-
 async def check_version(session: Session) -> None:
     """Raise MeasureError if the agent's version has changed, as its answers belong to neither version."""
     if not session.version:
@@ -209,8 +205,20 @@ async def check_version(session: Session) -> None:
 
 
 def unconfirmed(session: Session, header: Header) -> bool:
-    """True if nobody knows which agent answered in a run, with this header, that was cut short."""
-    return may_change(session.config) or _touched_since(session, header.created)
+    """True if nobody knows which agent answered in a run, with this header, that was cut short.
+
+    One of the agent's tracked files may have been written since it began, and even been restored. A CI job is not
+    checked: all of its files are new.
+    """
+    if may_change(session.config):
+        return True
+    if not session.where.head or not _is_worked_on(session):
+        return False
+    late = []
+    for name, commit in (session.files.files or {}).items():
+        if commit is not None and _written_at(session.git.root / name) > header.created:
+            late.append(name)
+    return bool(_of_agent(session, late))
 
 
 MOST_NAMED = 3
@@ -245,22 +253,6 @@ def change_of_files(session: Session) -> str:
 
 AS_UNCOMMITTED = "it counts as a run with uncommitted changes"
 OWN_WRITES = "`agent.sources` leaves out what the agent itself writes"
-
-
-def _touched_since(session: Session, at: float) -> bool:
-    """True if one of the agent's tracked files was written after ``at`` (Unix time), even if it was restored.
-
-    Then nobody knows what answered a run that began at that time and was cut short. A CI job is not checked: all of its
-    files are new.
-    """
-    git = session.git
-    if not session.where.head or not _is_worked_on(session):
-        return False
-    late = []
-    for name, commit in (session.files.files or {}).items():
-        if commit is not None and _written_at(git.root / name) > at:
-            late.append(name)
-    return bool(_of_agent(session, late))
 
 
 def _is_worked_on(session: Session) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -363,18 +364,11 @@ class RunProver(Prover):
             return frozenset(self._config.file.baseline.workflows)
         named = self._environment["GITHUB_WORKFLOW_REF"].partition("@")[0]
         own = named.removeprefix(f"{self._environment['GITHUB_REPOSITORY']}/")
-        return frozenset({own, *self._using})
-
-    @property
-    def _using(self) -> list[str]:
-        _, history = self._default
-        if not history:
-            return []
-        try:
-            found = self._git.ask("grep", "-l", "-I", "-F", "--full-name", "-e", NAME, self._tip, "--", FOLDER)
-        except GitError:
-            return []
-        return [line.removeprefix(f"{self._tip}:") for line in (found or "").splitlines()]
+        using = None
+        if self._default[1]:
+            with suppress(GitError):
+                using = self._git.ask("grep", "-l", "-I", "-F", "--full-name", "-e", NAME, self._tip, "--", FOLDER)
+        return frozenset({own, *(line.removeprefix(f"{self._tip}:") for line in (using or "").splitlines())})
 
 
 def _proofs_in(archive: bytes, run: MeasuringRun) -> Iterable[Proofs]:

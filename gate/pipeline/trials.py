@@ -305,9 +305,9 @@ class TrialRunner:
             return lambda job, _: _recorded_user(job, recorded.get(job.case.id, ()))
         options = self.config.file.simulated_user or SimulatedUserOptions()
         if self._simulator is None:
-            from gate.judges.client import open_judge  # weight: only where a user is simulated
+            from gate.judges.client import Judge  # weight: only where a user is simulated
 
-            opened = open_judge(
+            opened = Judge(
                 options.as_judge(self.config.file.judge), environment=self.environment, budget=self.run_budget.judge
             )
             self._simulator = await self._stack.enter_async_context(opened)

@@ -133,9 +133,10 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     """
     whole = _without_other_scores(record, terms.criteria)
     terms = _without_other_calibrations(terms, judges_of(whole.trials))
-    record = judged_part(whole)
     if terms.whole:
         record = in_one_look(whole)
+    else:  # the trials that take the place of a stored baseline are not judged
+        record = replace(whole, trials=tuple([trial for trial in whole.trials if trial.tag != BASE]))
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):
         raise MeasureError("the record has no trials", where=record.header.suite_id)
@@ -151,16 +152,20 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
         cases=_with_categories(found.cases, terms.categories),
         changes=tuple(dict.fromkeys((*found.changes, *map(_change, terms.changes)))),
         warnings=tuple(dict.fromkeys((*found.warnings, *map(_finding, terms.notes)))),
-        trend=_trend(found, terms),
         scope=_scope(record.header),
         **_spent(whole),
     )
+    rate = found.row(PASS_RATE)
+    if rate is not None and rate.candidate is not None and len(terms.past) > 1:
+        found = replace(found, trend=(*terms.past, rate.candidate.value))
     if terms.saving and found.verdict is Verdict.PASS and not any(map(_got_worse, found.cases)):
         found = replace(found, warnings=(*found.warnings, _stated(terms.saving)))
     if not terms.whole:
         found = with_stored(_with_base_runs(found, whole, references, terms), whole)
-    if terms.same_as:
-        return _at_no_cost(found)
+    if terms.same_as:  # no trial was run for it
+        if found.course is not None:
+            found = replace(found, course=replace(found.course, runs=0))
+        found = replace(found, agent_runs=0, retried=0, cost_usd=None, cost_basis="", cost_unknown=0)
     return found
 
 
@@ -212,21 +217,6 @@ def _about_same_trials(references: Sequence[Reference], terms: Terms) -> tuple[S
     if first.records and first.commit == terms.same_as:
         return [replace(first, records=first.records[:1])], terms
     return references, replace(terms, same_as="", same_verdict="")
-
-
-def _at_no_cost(found: SuiteResult) -> SuiteResult:
-    """Return the result of trials that were not run for it."""
-    if found.course is not None:
-        found = replace(found, course=replace(found.course, runs=0))
-    return replace(found, agent_runs=0, retried=0, cost_usd=None, cost_basis="", cost_unknown=0)
-
-
-def _trend(found: SuiteResult, terms: Terms) -> tuple[float, ...]:
-    """Return the pass rates of earlier runs on the default branch and of this one; empty if there are too few."""
-    rate = found.row(PASS_RATE)
-    if rate is None or rate.candidate is None or len(terms.past) < 2:
-        return ()
-    return (*terms.past, rate.candidate.value)
 
 
 def _got_worse(case: CaseResult) -> bool:
@@ -290,12 +280,17 @@ def _against_all(record: Record, references: Sequence[Reference], demands: Deman
     if not others:
         return found
     once = replace(demands, settings=replace(demands.settings, rerun="never"))
-    without_base = _without_base_trials(record)
+    # Trials of the base's agent concern only the first reference.
+    of_change = replace(record, trials=tuple([trial for trial in record.trials if trial.side is Side.CANDIDATE]))
     further = []
     for reference in others:
-        result = _against(without_base, reference, once, terms, reported=reported)
+        result = _against(of_change, reference, once, terms, reported=reported)
         further.append(replace(result, reference=reference.name))
-    return _worst_of(found, further)
+    worse = min(further, key=_rule_place)
+    shown = _with_what_nobody_accepts(replace(found, further=tuple(further)), further)
+    if _rule_place(worse) >= _rule_place(found):
+        return shown
+    return replace(shown, verdict=worse.verdict, decided_by=worse.reference)
 
 
 def _rule_place(suite: SuiteResult) -> int:
@@ -335,18 +330,19 @@ def accepted(suite: SuiteResult, found: References) -> SuiteResult:
     return suite
 
 
-def _without_base_trials(record: Record) -> Record:
-    """Return the record without trials of the base's agent: they concern only the first reference."""
-    return replace(record, trials=tuple([trial for trial in record.trials if trial.side is Side.CANDIDATE]))
-
-
 def _against(record: Record, reference: Reference, demands: Demands, terms: Terms, *, reported: bool) -> SuiteResult:
     header = record.header
+    deselected: Set[str] = terms.deselected or frozenset()
+    if terms.deselected is None and header.selected:
+        deselected = {case.id for case in _newest_plan(reference)}.difference([case.id for case in header.plan])
+    elif terms.selection:
+        selection = Selection.model_validate(terms.selection)
+        deselected = left_out_by(selection, deselected, header.plan, reference)
     paired = pair(
         header.plan,
         demands.criteria,
         reference,
-        deselected=_deselected(header, reference, terms),
+        deselected=deselected,
         models=own_models_of(record.trials),
     )
     fell_below = terms.same_verdict == Verdict.BELOW_THRESHOLD  # then these trials are no excuse for themselves
@@ -372,32 +368,6 @@ def _against(record: Record, reference: Reference, demands: Demands, terms: Term
         same_verdict=terms.same_verdict,
     )
     return replace(verdict_on(known, scheduled=terms.scheduled), baseline=reference.info)
-
-
-def _deselected(header: Header, reference: Reference, terms: Terms) -> Set[str]:
-    if terms.deselected is None and header.selected:
-        return {case.id for case in _newest_plan(reference)}.difference([case.id for case in header.plan])
-    selection = None
-    if terms.selection:
-        selection = Selection.model_validate(terms.selection)
-    return left_out_by(selection, terms.deselected or frozenset(), header.plan, reference)
-
-
-def _worst_of(first: SuiteResult, further: Sequence[SuiteResult]) -> SuiteResult:
-    """Return the first result with the worst verdict of all, and with the results against further references."""
-    worse = min(further, key=_rule_place)
-    found = _with_what_nobody_accepts(replace(first, further=tuple(further)), further)
-    if _rule_place(worse) >= _rule_place(first):
-        return found
-    return replace(found, verdict=worse.verdict, decided_by=worse.reference)
-
-
-def judged_part(record: Record) -> Record:
-    """Return the record without the trials that take the place of a stored baseline, which are not judged."""
-    judged = tuple([trial for trial in record.trials if trial.tag != BASE])
-    if len(judged) == len(record.trials):
-        return record
-    return replace(record, trials=judged)
 
 
 def _with_base_runs(suite: SuiteResult, record: Record, references: Sequence[Reference], terms: Terms) -> SuiteResult:
@@ -480,7 +450,7 @@ def in_one_look(record: Record) -> Record:
 
 
 def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
-    """Return the decided suite with the trials that its record holds for later changes, and their cost."""
+    """Return the decided suite with the trials that its record holds for later changes."""
     further, kept = Counter[str](), Counter[str]()
     for trial in record.trials:
         further[trial.case_id] += trial.tag == STORED
@@ -489,7 +459,7 @@ def with_stored(suite: SuiteResult, record: Record) -> SuiteResult:
     if not further:
         return suite
     stored = StoredForLater(min([kept[case_id] for case_id in further]), max(further.values()), further.total())
-    return replace(suite, **_spent(record), agent_runs=len(record.trials), stored=stored)
+    return replace(suite, agent_runs=len(record.trials), stored=stored)
 
 
 def _spent(record: Record) -> dict[str, Any]:

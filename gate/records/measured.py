@@ -105,10 +105,6 @@ class MeasuredReader:
 
     def _check_keys(self, trials: Sequence[MeasuredTrial]) -> None:
         """Raise an error for a trial that appears twice, or of a case outside the plan."""
-        keys = {(trial.case_id, trial.number, trial.side) for trial in trials}
-        if len(keys) == len(trials) and self._seen.isdisjoint(keys) and self._known.issuperset([k[0] for k in keys]):
-            self._seen |= keys
-            return
         for trial in trials:
             key = (trial.case_id, trial.number, trial.side)
             if trial.case_id not in self._known or key in self._seen:

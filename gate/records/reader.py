@@ -287,8 +287,8 @@ def parse_record(
 
 def read_record(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Record:
     """Return the whole record in a file. Raises ``error`` if it is missing, or cannot be read or trusted."""
-    with _opened(path, error) as file:
-        return _whole(RecordReader(lines_of(file), where=str(path), complete=complete, error=error))
+    with _reading(path, complete=complete, error=error) as reader:
+        return _whole(reader)
 
 
 def read_closed_part(path: Path) -> Record:
@@ -296,8 +296,7 @@ def read_closed_part(path: Path) -> Record:
 
     It has no trials and no footer if no run ever did.
     """
-    with _opened(path) as file:
-        reader = RecordReader(lines_of(file), where=str(path), complete=False, error=MeasureError)
+    with _reading(path, complete=False) as reader:
         trials = tuple(reader)
         closed = closed_trials(reader.last_footer)
         return Record(reader.header, trials[:closed], reader.last_footer if closed else None)
@@ -313,16 +312,15 @@ def closed_trials(footer: Footer | None) -> int:
 
 def fold_record(path: Path, keeper: Callable[[Header], Callable[[Trial], Trial]]) -> Record:
     """Return the closed record in a file, with each trial as kept by ``keeper(header)``. Raises as `read_record`."""
-    with _opened(path) as file:
-        reader = RecordReader(lines_of(file), where=str(path), error=MeasureError)
+    with _reading(path) as reader:
         trials = tuple(map(keeper(reader.header), reader))
         return Record(reader.header, trials, reader.footer)
 
 
 def iter_trials(path: Path) -> Iterator[Trial]:
     """Yield the trials of a record one at a time, with the errors of `read_record` once their place is reached."""
-    with _opened(path) as file:
-        yield from RecordReader(lines_of(file), where=str(path), error=MeasureError)
+    with _reading(path) as reader:
+        yield from reader
 
 
 def is_closed(path: Path) -> bool:
@@ -339,8 +337,8 @@ def is_closed(path: Path) -> bool:
 
 def read_header(path: Path) -> Header:
     """Return only the header and plan, without reading any trial. Raises as `read_record`."""
-    with _opened(path) as file:
-        return RecordReader(lines_of(file), where=str(path), complete=False, error=MeasureError).header
+    with _reading(path, complete=False) as reader:
+        return reader.header
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
@@ -354,7 +352,7 @@ def _whole(reader: RecordReader) -> Record:
 
 
 @contextmanager
-def _opened(path: Path, error: type[GateError] = MeasureError) -> Iterator[BinaryIO]:
+def _reading(path: Path, *, complete: bool = True, error: type[GateError] = MeasureError) -> Iterator[RecordReader]:
     try:
         if path.is_dir():
             hint = "name a file in it, or none: then it is the newest of the results folder"
@@ -366,6 +364,6 @@ def _opened(path: Path, error: type[GateError] = MeasureError) -> Iterator[Binar
         raise error(f"the record cannot be read: {problem.strerror}", where=str(path)) from None
     with file:
         try:
-            yield file
+            yield RecordReader(lines_of(file), where=str(path), complete=complete, error=error)
         except OSError as problem:
             raise error(f"the record cannot be read: {problem.strerror}", where=str(path)) from None

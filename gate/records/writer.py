@@ -132,6 +132,11 @@ class RecordWriter:
         return closed_trials(self._before)
 
     @property
+    def closed_terms(self) -> Mapping[str, Any]:
+        """Return the terms that a run last closed the record with; empty if none did."""
+        return self._before.terms
+
+    @property
     def finished(self) -> bool:
         """True if the last line is a closing line of a run that was not stopped."""
         return self._footer is not None and not self._footer.stopped

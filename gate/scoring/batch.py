@@ -72,22 +72,14 @@ def score_batch(setup: ScoringSetup, batch: Batch, redactor: Redactor) -> Scored
 
 
 def score_packed(setup: ScoringSetup, data: bytes) -> bytes:
-    """Return the packed scores of a packed batch, for use if no secret values are known."""
-    cases, recordings = unpack(data)
-    answer = score_batch(setup, Batch(cases, [Recording(*recording) for recording in recordings]), Redactor())
-    return pack(([tuple(scored) for scored in answer.scored], answer.seconds))
+    """Return the packed `ScoredBatch` of a packed `Batch`, for use if no secret values are known."""
+    return pack(score_batch(setup, unpack(data), Redactor()))
 
 
 def pack_batch(batch: Batch) -> bytes:
     """Return the batch as bytes; conversations already packed are used as they are."""
-    cases = [replace(case, content=None) for case in batch.cases]
-    return pack((cases, [(case, number, _packed(said), error) for case, number, said, error in batch.recordings]))
-
-
-def unpack_answer(data: bytes) -> ScoredBatch:
-    """Return the scores packed by `score_packed`."""
-    scored, seconds = unpack(data)
-    return ScoredBatch([Scored(*one) for one in scored], seconds)
+    recordings = [one._replace(invocations=_packed(one.invocations)) for one in batch.recordings]
+    return pack(Batch([replace(case, content=None) for case in batch.cases], recordings))
 
 
 def _score(setup: ScoringSetup, case: Case, recording: Recording, redactor: Redactor) -> Scored:
@@ -121,13 +113,5 @@ def _replayed(case: Case, recording: Recording, transient: Sequence[str]) -> Tri
 def _packed(said: Sequence[Invocation] | bytes) -> bytes:
     if isinstance(said, bytes):
         return said
-    ready = getattr(said, "packed", None)
-    return pack_invocations(tuple(said)) if ready is None else ready
-
-
-# --- the setup as bytes -----------------------------------------------------------------------------
-
-
-def pack_setup(setup: ScoringSetup) -> bytes:
-    """Return the setup as bytes. Raises TypeError, AttributeError or `pickle.PicklingError` for odd options."""
-    return pack(setup)
+    ready: bytes | None = getattr(said, "packed", None)
+    return ready or pack_invocations(tuple(said))

@@ -18,13 +18,13 @@ from typing import Self
 from gate import errors
 from gate.agents.base import allowed_environment
 from gate.errors import ConfigError, GateError, MeasureError
-from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, pack_batch, pack_setup, score_batch, unpack_answer
+from gate.scoring.batch import Batch, ScoredBatch, ScoringSetup, pack_batch, score_batch
 from gate.security.redact import Redactor
 from gate.system import wire
 from gate.system.child import module_command, new_mark
 from gate.system.guardian import MARK, sweep
 from gate.system.processes import Child
-from gate.system.serialize import unpack
+from gate.system.serialize import pack, unpack
 
 START_SECONDS = 60.0
 """Seconds within which a worker, or a cluster, has to be ready."""
@@ -152,7 +152,7 @@ class Workers:
 
     async def __aenter__(self) -> Self:
         try:
-            self._packed = pack_setup(self._setup)
+            self._packed = pack(self._setup)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             what = f"a custom metric cannot be sent to another process: {error}"
             hint = "keep in it only what pickle can take, or leave `executor` out"
@@ -202,7 +202,8 @@ class Workers:
         answer = await self._ask(data)
         if self._redactor.holds_value(answer):
             return score_batch(self._setup, batch, self._redactor)
-        return unpack_answer(answer)
+        scored: ScoredBatch = unpack(answer)
+        return scored
 
     async def _ask(self, data: bytes) -> bytes:
         raise NotImplementedError

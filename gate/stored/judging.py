@@ -99,7 +99,9 @@ def compare_records(
     if isinstance(baseline, Path) and reference.records:
         terms = _with_note_of_picked_run(terms, baseline, reference, record)
     if config is not None and reference.records:
-        distance = _distance(Git(config.root, environment=environment), record.header, reference)
+        ancestors, distance = _ancestors(Git(config.root, environment=environment), record.header), None
+        if reference.commit in ancestors:
+            distance = ancestors.index(reference.commit)  # first-parent commits back from the record's base
         reference = replace(reference, info=replace(reference.info, distance=distance))
     return _result(candidate, record, References((reference,)), terms, outputs, command)
 
@@ -139,14 +141,6 @@ def _check_other_run(record: Record, reference: Reference, baseline: Path | Reco
         if stored.header.suite_id != record.header.suite_id:
             what = f"the baseline belongs to suite {stored.header.suite_id!r}, not {record.header.suite_id!r}"
             raise BaselineError(what, where=where)
-
-
-def _distance(git: Git, header: Header, reference: Reference) -> int | None:
-    """Return the number of first-parent commits from the record's base commit back to the reference's."""
-    ancestors = _ancestors(git, header)
-    if reference.commit not in ancestors:
-        return None
-    return ancestors.index(reference.commit)
 
 
 def _ancestors(git: Git, header: Header) -> tuple[str, ...]:
@@ -276,7 +270,9 @@ def decide_merged(
     git = Git(config.root, environment=environment)
     where = git_context(config, git, anchored=anchored, release=release)
     header = read_header(record_path)
-    _check_commit(header, where, record_path)
+    if header.commit != where.head:
+        what = f"the record is from commit {header.commit}, and {where.head} is checked out"
+        raise ConfigError(what, where=str(record_path), hint="check out the commit that the shards ran on")
     plans = make_plans(config, with_key_of_judge(config, environment, header))
     plan = plan_named(header.suite_id, plans, config)
     record = load_to_judge(record_path, criteria=plan.criteria)
@@ -306,12 +302,6 @@ def decide_merged(
 def rules_of_run(path: Path) -> str:
     """Return the commit by whose rules the record's run was judged; empty if by its own."""
     return own_terms(load_to_judge(path)).rules
-
-
-def _check_commit(header: Header, where: GitContext, path: Path) -> None:
-    if header.commit != where.head:
-        what = f"the record is from commit {header.commit}, and {where.head} is checked out"
-        raise ConfigError(what, where=str(path), hint="check out the commit that the shards ran on")
 
 
 def plan_of(config: Config, environment: Mapping[str, str], header: Header) -> Plan:

@@ -85,13 +85,13 @@ def save_baseline(
         others = _unsaved_runs(config, store, path, record)
         if measured_for_it and not record.header.agent:
             others = []
-        left_out = len(others)
-        if record.header.agent:
-            left_out = 0
+        left_out = 0 if record.header.agent else len(others)
         lines = _ledger_lines(record, path, config, environment, release, left_out=left_out)
         suite_id, name = record.header.suite_id, commit_key(record.header)
-        if accepted is not None and not _is_known(store.ledger(suite_id), name, *accepted):
-            lines += [_acceptance(config, suite_id, name, *accepted)]
+        if accepted is not None:
+            known = [(one.key, one.by, one.why) for one in store.ledger(suite_id).acceptances]
+            if (name, *accepted) not in known:  # repeating a job does not extend it
+                lines.append(_acceptance(config, suite_id, name, *accepted))
         where = store.save(record, lines, scope=_scope(record, config, environment), say=said.append)
         proven.append(proofs_of(record, lines))
         if record.header.agent:
@@ -110,7 +110,9 @@ def save_baseline(
             names = ", ".join(other.name for other in others[:3])
             said.append(f"{count(len(others), 'other run')} of this commit left out: {names}")
         if key is not None:
-            said += _signed(store, record.header, proven, key)
+            suite, at = suite_key(suite_id), now().timestamp()
+            store.note(suite_id, [_signed_line(suite, name, at, parcel, key) for parcel in parcels(joined(proven))])
+            said.append("signed: whoever names the public key as `baseline.key` takes it for proven")
         said.append(prune_recordings(config, store, environment))
     if proofs is not None:
         proofs += proven
@@ -147,11 +149,6 @@ def _as_write_error() -> Iterator[None]:
     except BaselineError as error:
         what = f"not saved: {error.what}"
         raise BaselineWriteError(what, where=error.where, hint=error.hint) from None
-
-
-def _is_known(ledger: Ledger, key: str, by: str, why: str) -> bool:
-    """True if this very acceptance is stored: repeating a job does not extend it."""
-    return any((one.key, one.by, one.why) == (key, by, why) for one in ledger.acceptances)
 
 
 def _unsaved_runs(config: Config, store: BlobStore, path: Path, record: Record) -> list[Path]:
@@ -191,14 +188,6 @@ def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
     if not git.is_repository() or not folder.resolve().is_relative_to(git.top()):
         return False
     return bool(git.ask("check-ignore", str(folder)))
-
-
-def _signed(store: BlobStore, header: Header, proven: Sequence[Proofs], key: bytes) -> list[str]:
-    """Sign the proofs of a record, and add them to the ledger. Return a description of that."""
-    suite, at = suite_key(header.suite_id), now().timestamp()
-    lines = [_signed_line(suite, commit_key(header), at, parcel, key) for parcel in parcels(joined(proven))]
-    store.note(header.suite_id, lines)
-    return ["signed: whoever names the public key as `baseline.key` takes it for proven"]
 
 
 def _signed_line(suite: str, name: str, at: float, proofs: Proofs, key: bytes) -> Signed:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -160,13 +160,14 @@ def format_named(name: str, fields: FieldPaths | None = None) -> Format:
 
 
 def _suite(files: list[Path], sources: Sequence[Path], folder: Path | None, reader: _Reader, name: str | None) -> Suite:
-    base, root = folder or _common_folder(sources), reader.root
+    root = reader.root
+    base = folder or Path(os.path.commonpath(list(map(_folder_of, sources))))
     contents = []
     for here, members in groupby(files, key=lambda file: file.parent):
         shown, name_of_folder = _shown(here, root), _relative(here, base)
         for file in members:
-            place = _Place(file, _below(shown, file.name), _below(name_of_folder, file.name))
-            contents.append(_read(place, reader))
+            where, stem = _below(shown, file.name), _below(name_of_folder, _stem(file))
+            contents.append(_read(file, Document((), where, stem, root=root, folder=here), reader))
     cases = tuple(chain.from_iterable([content.cases for content in contents]))
     source = _listed(sources, root)
     if folder is not None:
@@ -220,18 +221,17 @@ def _limited(cases: tuple[Case, ...], content: Mapping[str, Any]) -> tuple[tuple
         return cases, []
     limit = stated.get("max_allowed_invocations", stated.get("maxAllowedInvocations"))
     if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-        cases = tuple(_with_limit(case, min(limit, MAX_TURNS)) for case in cases)
+        limited = []
+        for case in cases:
+            if case.scenario is not None and case.scenario.max_turns is None:
+                case = replace(case, scenario=replace(case.scenario, max_turns=min(limit, MAX_TURNS)))  # noqa: PLW2901
+            limited.append(case)
+        cases = tuple(limited)
     unread = sorted(stated.keys() - {"max_allowed_invocations", "maxAllowedInvocations", "type"})
     if not unread:
         return cases, []
     names = ", ".join(map(str, unread))
     return cases, [f"user_simulator_config: {names} not read: `simulated_user` in gate.yaml says how"]
-
-
-def _with_limit(case: Case, limit: int) -> Case:
-    if case.scenario is None or case.scenario.max_turns is not None:
-        return case
-    return replace(case, scenario=replace(case.scenario, max_turns=limit))
 
 
 def _brought(contents: Sequence[Contents]) -> Mapping[str, Any] | None:
@@ -258,23 +258,14 @@ def _criteria(path: Path, root: Path) -> Mapping[str, Any]:
 # --- one file -------------------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
-    """A file to be read."""
-
-    path: Path
-    where: str
-    """The path in messages."""
-    name: str
-    """The path relative to the suite."""
-
-
-def _read(place: _Place, reader: _Reader) -> Contents:
+def _read(file: Path, empty: Document, reader: _Reader) -> Contents:
+    """Read a file; ``empty`` is its document without content."""
     form = reader.form
-    if place.path.suffix == ".jsonl" and form is None:
-        streamed = _read_rows(place, reader)
+    if file.suffix == ".jsonl" and form is None:
+        streamed = _read_rows(file, replace(empty, row_lines=range(1, sys.maxsize)), reader)
         if streamed is not None:
             return streamed
-    document = _document(place, reader.root)
+    document = _document(file, empty)
     if form is not None:
         if form.recognises(document.data):
             return reader.contents_of(form, document)
@@ -356,35 +347,34 @@ def _is_schema(data: Any) -> bool:
     return isinstance(data.get("properties"), Mapping) and ("$defs" in data or "$schema" in data)
 
 
-def _read_rows(place: _Place, reader: _Reader) -> Contents | None:
+def _read_rows(file: Path, document: Document, reader: _Reader) -> Contents | None:
     """Read JSON Lines of recorded messages or traces, one line at a time; None for lines of another kind."""
-    path, where, fields = place.path, place.where, reader.fields
-    _, first = next(read_json_lines(path, where=where), (0, None))
-    document = Document((), where, _name(place), row_lines=range(1, sys.maxsize))
+    where, fields = document.where, reader.fields
+    _, first = next(read_json_lines(file, where=where), (0, None))
     if messages.recognises([first], fields):
-        rows = (row for _, row in read_json_lines(path, where=where, marked=True))
+        rows = (row for _, row in read_json_lines(file, where=where, marked=True))
         return reader.settled(document, messages.read_lines(rows, document, fields), messages.settle)
     if traces.recognises(first):
-        return reader.settled(document, traces.read_lines(path, where), note_unread)
+        return reader.settled(document, traces.read_lines(file, where), note_unread)
     return None
 
 
-def _document(place: _Place, root: Path) -> Document:
-    path, where, name = place.path, place.where, _name(place)
-    if path.suffix == ".jsonl":
+def _document(file: Path, empty: Document) -> Document:
+    """Return the document with the content of its file."""
+    where = empty.where
+    if file.suffix == ".jsonl":
         numbers, rows = [], []
-        for number, row in read_json_lines(path, where=where):
+        for number, row in read_json_lines(file, where=where):
             numbers.append(number)
             rows.append(row)
-        return Document(rows, where, name, row_lines=numbers)
-    if path.suffix in OPENED_BY:
-        opening = format_named(OPENED_BY[path.suffix]).open
+        return replace(empty, data=rows, row_lines=numbers)
+    if file.suffix in OPENED_BY:
+        opening = format_named(OPENED_BY[file.suffix]).open
         assert opening is not None
-        return Document(opening(path, where), where, name)
-    if not path.name.endswith(SUFFIXES):
-        text = read_text(path, where)
-        return Document(text, where, name, row_lines=range(1, text.count("\n") + 2), root=root, folder=path.parent)
-    text = read_text(path, where)
+        return replace(empty, data=opening(file, where))
+    text = read_text(file, where)
+    if not file.name.endswith(SUFFIXES):
+        return replace(empty, data=text, row_lines=range(1, text.count("\n") + 2))
     try:
         data, lines = parse_document_with_lines(text, where)
     except ConfigError as error:
@@ -395,7 +385,7 @@ def _document(place: _Place, root: Path) -> Document:
         data, lines = _log_with_nan(text, where), None
         if data is None:
             raise
-    return Document(data, where, name, lines, root=root, folder=path.parent)
+    return replace(empty, data=data, lines=lines)
 
 
 def _log_with_nan(text: str, where: str) -> Any:
@@ -406,12 +396,12 @@ def _log_with_nan(text: str, where: str) -> Any:
     return data
 
 
-def _name(place: _Place) -> str:
+def _stem(file: Path) -> str:
     """Return the name of a file without its suffix."""
-    for suffix in (*SUFFIXES, place.path.suffix):
-        if place.name.endswith(suffix):
-            return place.name.removesuffix(suffix)
-    return place.name
+    for suffix in (*SUFFIXES, file.suffix):
+        if file.name.endswith(suffix):
+            return file.name.removesuffix(suffix)
+    return file.name
 
 
 # --- which files ----------------------------------------------------------------------------------
@@ -481,10 +471,6 @@ def _criteria_folder(here: Path, source: Path) -> Path | None:
         if folder == top:
             return None
     return None
-
-
-def _common_folder(sources: Sequence[Path]) -> Path:
-    return Path(os.path.commonpath(list(map(_folder_of, sources))))
 
 
 def _folder_of(source: Path) -> Path:

@@ -13,7 +13,7 @@ from gate.formats.messages import FormatError
 from gate.formats.names import camel
 from gate.formats.positions import Key
 from gate.formats.reading import Ignored
-from gate.model import Behavior, Case, Complexity, Persona, Rubric, Scenario, ToolCall, Turn
+from gate.model import Behavior, Case, Persona, Rubric, Scenario, ToolCall, Turn
 from gate.suites.base import (
     Contents,
     Document,
@@ -79,44 +79,36 @@ def recognises(data: Any) -> bool:
     return "query" in data[0] or "data" in data[0]
 
 
-def _cases(document: Document) -> Contents:
-    """Return the cases of a file. A flat legacy list is one conversation, named after its file."""
-    data = document.data
-    if isinstance(data, Mapping):
+@nothing_unread(IGNORED, checks=False)
+def read(document: Document) -> Contents:
+    """Return the cases of a file, and their losses. A flat legacy list is one conversation, named after its file."""
+    data, key = document.data, "eval_cases"
+    notes: tuple[str, ...] = ()
+    if not isinstance(data, Mapping):
+        if data and "query" in data[0]:
+            turns = tuple([_query(document, row, index) for index, row in enumerate(data)])
+            return Contents((Case(document.name, turns, location=document.location()),))
+        return Contents(tuple(_each(document, data, _legacy_case)))
+    if "evalCases" in data:
+        key, notes = "evalCases", (TYPESCRIPT,)
+    with document.errors_at():
         listed = adk.get(data, "eval_cases")
-        if "evalCases" in data:
-            return replace(_each(document, listed, _eval_case, "evalCases"), notes=(TYPESCRIPT,))
-        return _each(document, listed, _eval_case, "eval_cases")
-    if data and "query" in data[0]:
-        turns = tuple(_query(document, row, index) for index, row in enumerate(data))
-        return Contents((Case(document.name, turns, location=document.location()),))
-    return _each(document, data, _legacy_case)
+    cases = _each(document, listed, _eval_case, key)
+    losses: list[Loss] = []
+    for index, (case, body) in enumerate(zip(cases, listed, strict=True)):
+        with document.errors_at(key, index):
+            losses += _lost(case.id, body)
+    return Contents(tuple(cases), notes=notes, losses=tuple(losses))
 
 
-def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> Contents:
+def _each(document: Document, raw: Any, read_one: Any, *keys: Key) -> list[Case]:
     if not isinstance(raw, list):
         raise document.error("cases must be a list", *keys)
     cases = []
     for index, item in enumerate(raw):
-        try:
+        with document.errors_at(*keys, index):
             cases.append(read_one(document, item, (*keys, index)))
-        except FormatError as error:
-            raise document.error(str(error), *keys, index) from error
-    return Contents(tuple(cases))
-
-
-@nothing_unread(IGNORED, checks=False)
-def read(document: Document) -> Contents:
-    """Return the cases of a file, and their losses."""
-    data, losses = document.data, list[Loss]()
-    try:
-        found = _cases(document)
-    except FormatError as error:
-        raise document.error(str(error)) from error
-    if isinstance(data, Mapping):
-        for case, body in zip(found.cases, adk.get(data, "eval_cases"), strict=True):
-            losses += _lost(case.id, body)
-    return replace(found, losses=tuple(losses))
+    return cases
 
 
 def _lost(name: str, body: Mapping[str, Any]) -> list[Loss]:
@@ -150,12 +142,14 @@ def _eval_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
     else:
         turns = [_turn(document, turn, (*keys, "conversation", index)) for index, turn in enumerate(held)]
     session = adk.mapping(adk.get(body, "session_input") or {}, "session_input")
+    with document.errors_at(*keys, "complexity"):
+        complexity = complexity_of(adk.get(body, "complexity"))
     case = Case(
         identifier,
         tuple(turns),
         rubrics=_rubrics(document, adk.get(body, "rubrics"), (*keys, "rubrics")),
         tags=_tags(document, adk.get(body, "tags"), keys),
-        complexity=_complexity(document, adk.get(body, "complexity"), keys),
+        complexity=complexity,
         location=document.location(*keys),
         scenario=scenario,
     )
@@ -191,7 +185,7 @@ def _conversation(
 
 def _scenario(document: Document, raw: Any, identifier: str, keys: tuple[Key, ...]) -> Scenario:
     """Return the scenario of a conversation with a simulated user."""
-    try:
+    with document.errors_at(*keys, about=f"case {identifier!r}: "):
         body = adk.mapping(raw, "a conversation_scenario")
         adk.refuse_unknown(body, ("starting_prompt", "conversation_plan", "user_persona"), "a conversation_scenario")
         start, plan = adk.get(body, "starting_prompt"), adk.get(body, "conversation_plan")
@@ -201,8 +195,6 @@ def _scenario(document: Document, raw: Any, identifier: str, keys: tuple[Key, ..
         if persona is not None:
             persona = _persona(persona)
         return Scenario(start, plan, persona)
-    except FormatError as error:
-        raise document.error(f"case {identifier!r}: {error}", *keys) from None
 
 
 def _persona(raw: Any) -> Persona:
@@ -243,11 +235,9 @@ PERSONAS = {
 
 
 def _turn(document: Document, raw: Any, keys: tuple[Key, ...]) -> Turn:
-    try:
+    with document.errors_at(*keys):
         turn = expected_turn(raw)
         attached = adk.attached(adk.get(raw, "user_content"))
-    except FormatError as error:
-        raise document.error(str(error), *keys) from error
     if not turn.user:
         what = "user_content has no text"
         if attached:
@@ -266,10 +256,8 @@ def expected_turn(raw: Any) -> Turn:
 
 
 def _rubrics(document: Document, raw: Any, keys: tuple[Key, ...]) -> tuple[Rubric, ...]:
-    try:
+    with document.errors_at(*keys):
         return tuple(map(adk.to_rubric, adk.items(raw, "rubrics")))
-    except FormatError as error:
-        raise document.error(str(error), *keys) from error
 
 
 def _tags(document: Document, raw: Any, keys: tuple[Key, ...]) -> frozenset[str]:
@@ -278,13 +266,6 @@ def _tags(document: Document, raw: Any, keys: tuple[Key, ...]) -> frozenset[str]
     if not isinstance(raw, list) or not all(isinstance(tag, str) and tag for tag in raw):
         raise document.error("tags must be a list of strings", *keys, "tags")
     return frozenset(raw)
-
-
-def _complexity(document: Document, raw: Any, keys: tuple[Key, ...]) -> Complexity:
-    try:
-        return complexity_of(raw)
-    except FormatError as error:
-        raise document.error(str(error), *keys, "complexity") from error
 
 
 def _with_session(case: Case, session: Mapping[str, Any]) -> Case:
@@ -319,7 +300,7 @@ def _legacy_case(document: Document, raw: Any, keys: tuple[Key, ...]) -> Case:
 
 
 def _query(document: Document, raw: Any, *keys: Key) -> Turn:
-    try:
+    with document.errors_at(*keys):
         body = adk.mapping(raw, "a turn")
         adk.refuse_unknown(body, _QUERY_KEYS, "a turn")
         query, reference = adk.get(body, "query"), adk.get(body, "reference")
@@ -328,8 +309,6 @@ def _query(document: Document, raw: Any, *keys: Key) -> Turn:
         if not isinstance(reference, str | None):
             raise FormatError("reference must be text")
         calls = tuple(map(_legacy_call, adk.items(adk.get(body, "expected_tool_use"), "expected_tool_use")))
-    except FormatError as error:
-        raise document.error(str(error), *keys) from error
     return Turn(query, calls, expected_parts(reference))
 
 

@@ -93,15 +93,13 @@ def _read(document: Document) -> Contents:
     cases, recorded, losses = dict[str, Case](), list[RecordedTrial](), list[Loss]()
     criteria, counts = dict[str, Any](), defaultdict[str, int](int)
     for keys, body in _results(document):
-        try:
+        with document.errors_at(*keys):
             case = _case(document, body, keys)
             metrics = [adk.mapping(one, "a result of a metric") for one in _items(body, "overall_eval_metric_results")]
             counts[case.id] += 1
             trial = _trial(body, case, metrics, f"{document.location(*keys)}, run {counts[case.id]}", counts[case.id])
             for metric in metrics:
                 losses += [loss for loss in _criterion(criteria, metric) if loss not in losses]
-        except FormatError as error:
-            raise document.error(str(error), *keys) from None
         known = cases.get(case.id)
         if known is None or not known.turns:
             cases[case.id] = case
@@ -142,17 +140,12 @@ def _case(document: Document, body: Body, keys: tuple[Key, ...]) -> Case:
     turns = []
     for pair in _pairs(body):
         raw = adk.get(pair, "expected_invocation")
-        if raw is None:
-            return _simulated(document, name, pair, keys)
+        if raw is None:  # a simulated user, whose texts differ between runs except for the first
+            start = _invocation(pair).user
+            scenario = Scenario(start, "The plan is not in these results.")
+            return Case(name, (Turn(start),), location=document.location(*keys), scenario=scenario)
         turns.append(adk_suite.expected_turn(raw))
     return Case(name, tuple(turns), location=document.location(*keys))
-
-
-def _simulated(document: Document, name: str, first: Body, keys: tuple[Key, ...]) -> Case:
-    """Return a case with a simulated user, whose texts differ between runs except for the first."""
-    start = _invocation(first).user
-    scenario = Scenario(start, "The plan is not in these results.")
-    return Case(name, (Turn(start),), location=document.location(*keys), scenario=scenario)
 
 
 def _pairs(body: Body) -> list[Body]:
@@ -211,11 +204,6 @@ def _stated(metric: Body) -> dict[str, Any]:
     return {key: value for key, value in stated.items() if value is not None and key not in _INTERMEDIATES}
 
 
-def _is_intermediate(metric: Body) -> bool:
-    stated = adk.get(metric, "criterion")
-    return isinstance(stated, Mapping) and bool(adk.get(stated, _INTERMEDIATE))
-
-
 def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
     """Add a metric to the criteria, with its threshold and options; yield the losses."""
     name = _name(metric)
@@ -223,7 +211,8 @@ def _criterion(criteria: dict[str, Any], metric: Body) -> Iterator[Loss]:
         yield Loss("", f"metric {name}")
         return
     used = _stated(metric)
-    if _is_intermediate(metric):
+    stated = adk.get(metric, "criterion")
+    if isinstance(stated, Mapping) and adk.get(stated, _INTERMEDIATE):
         yield Loss("", f"option {_INTERMEDIATE} of {name}")
     if used:  # a metric without a threshold only reports
         criteria.setdefault(name, used)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,14 @@ class Document(Struct, frozen=True):
     def error(self, what: str, *keys: Key, hint: str = "") -> ConfigError:
         """Return an error about the value at ``keys``."""
         return ConfigError(what, where=str(self.location(*keys)), hint=hint)
+
+    @contextmanager
+    def errors_at(self, *keys: Key, about: str = "") -> Iterator[None]:
+        """Give each `FormatError` the place of the value at ``keys``; ``about`` precedes its message."""
+        try:
+            yield
+        except FormatError as error:
+            raise self.error(f"{about}{error}", *keys) from error
 
 
 NO_ANSWER = "the recording holds no answer"

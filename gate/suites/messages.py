@@ -250,9 +250,6 @@ class _Located(Struct, frozen=True):
             raise FormatError(f"{path} must be text or a whole number")
         return value
 
-    def error(self, what: str) -> ConfigError:
-        return self.document.error(what, *self.keys)
-
 
 # --- one row --------------------------------------------------------------------------------------
 
@@ -261,15 +258,13 @@ def _row(
     place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]
 ) -> tuple[str | int | None, Case, bytes, Invocation, str | None]:
     """Return the trial's number in a row, its case with a digest of what defines it, its invocation and its error."""
-    if not isinstance(place.value, Mapping):
-        raise place.error("a row must be an object")
-    try:
+    with place.document.errors_at(*place.keys):
+        if not isinstance(place.value, Mapping):
+            raise FormatError("a row must be an object")
         error = place.at(fields.error)
         trial = place.label(fields.trial)
         invocation = _invocation(place, fields, failed=error is not None)
         case, stated = _case_of(place, fields, invocation.user, groups)
-    except FormatError as problem:
-        raise place.error(str(problem)) from problem
     if error is not None:
         error = shorten(str(error), 1000)
     elif not is_answered([invocation]):

@@ -172,14 +172,13 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
     if not found:
         raise _nothing(names, lost)
     notes += _unmatched(lost)
-    return [_with_trials(suite, number, found, notes) for number, suite in enumerate(suites)]
-
-
-def _with_trials(
-    suite: Suite, number: int, found: Mapping[tuple[int, str], Sequence[RecordedTrial]], notes: Sequence[str]
-) -> Suite:
-    trials = chain.from_iterable([found.get((number, case.id), ()) for case in suite.cases])
-    return replace(suite, recorded=tuple(trials), notes=(*suite.notes, *notes))
+    done = []
+    for number, suite in enumerate(suites):
+        recorded: list[RecordedTrial] = []
+        for case in suite.cases:
+            recorded += found.get((number, case.id), ())
+        done.append(replace(suite, recorded=tuple(recorded), notes=(*suite.notes, *notes)))
+    return done
 
 
 def _nothing(names: Sequence[str], lost: Sequence[tuple[str, str]]) -> MeasureError:

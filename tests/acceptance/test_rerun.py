@@ -5,6 +5,7 @@ What `gate.pipeline.rounds` finds in the record counts.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,30 @@ def test_a_new_commit_is_measured_anew(project: Project) -> None:
     commit(project, broken=False)
     assert project.gate("run", "-q", CALLS=CALLS).code == 0
     assert asked(project) == mended, "it is the base's agent again, of which enough is known"
+
+
+@pytest.mark.slow
+def test_answers_of_another_base_do_not_count_as_the_base_s(project: Project) -> None:
+    """A run compared a change with an older baseline, as its base was not measured yet, and ran that commit's agent."""
+    project.write("gate.yaml", (project.root / "gate.yaml").read_text().replace("rerun: never", "rerun: match"))
+    commit(project, broken=True)  # on the default branch, and not measured
+    project.git("checkout", "-qb", "change")
+    project.write("notes.txt", "no part of the agent's behaviour\n")
+    project.commit("a change")
+    project.gate("run", "-q", CALLS="/dev/null")  # its base is not measured yet
+    assert passes_of_base(project)[0], "the older base's agent"
+    project.git("checkout", "-q", "-")
+    project.gate("run", "-q", CALLS="/dev/null")
+    project.gate("baseline", "save", CALLS="/dev/null")
+    project.git("checkout", "-q", "change")
+    project.gate("run", "-q", CALLS="/dev/null")
+    passed, asked = passes_of_base(project)
+    assert not passed, f"{passed} of {asked}"
+
+
+def passes_of_base(project: Project) -> tuple[int, int]:
+    """Return how often the base's agent passed the broken cases in the newest record, and how often it was asked."""
+    path = max((project.root / ".gate/records").rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    scores = [line["scores"] for line in lines if line.get("side") == "baseline" and line["case"] in ("c3", "c4")]
+    return sum(score["response_match_score"]["value"] == 1.0 for score in scores), len(scores)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gate.judges.client import open_judge
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
@@ -63,7 +63,7 @@ def ours(metric: str, played: int, options: Mapping[str, Any], turns: Sequence[S
     async def run(url: str) -> Score:
         votes = max(len(turn) for turn in turns)
         settings = JudgeOptions(model="stub", base_url=url, num_samples=votes, retries=0)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             return await built.judge_score(case, TrialOutput(done), judge)
 
     with JudgeStub() as stub:
@@ -156,7 +156,7 @@ def kept(start: str, played: int, turns: Sequence[Sequence[str]]) -> Score:
 
     async def run(url: str) -> Score:
         settings = JudgeOptions(model="stub", base_url=url, num_samples=len(turns[0]), retries=0)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             return await built.judge_score(case, TrialOutput(done), judge)
 
     with JudgeStub() as stub:
@@ -196,7 +196,7 @@ def _users(answers: list[str], limit: int) -> list[str]:
 
     async def run(url: str) -> list[str]:
         settings = JudgeOptions(model="stub", base_url=url, retries=0)
-        async with open_judge(settings, environment={}) as model:
+        async with Judge(settings, environment={}) as model:
             user, spoken = SimulatedUser(Scenario("start", "Ask."), model, limit), list[Invocation]()
             while (text := await user.next_turn(spoken)) is not None:
                 spoken.append(Invocation(text, (Part("answer"),)))

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from gate.formats.messages import FormatError
 from gate.formats.reading import carried as kept_whole
 from gate.formats.shapes import as_list, as_text, in_list
 from gate.importers.promptfoo import patterns
@@ -42,10 +43,6 @@ _OPTIONS = {CONTAINS: "values", NOT_CONTAINS: "values", REGEX: "patterns", NOT_R
 """The option of each criterion that looks for texts, patterns or tools."""
 
 
-class NotPromptfooError(Exception):
-    """An assertion does not have promptfoo's shape; the caller adds its location."""
-
-
 class Checks(Struct):
     """The checks of one test, collected from its assertions."""
 
@@ -67,9 +64,9 @@ class Checks(Struct):
     """The losses, without the id of the case."""
 
     def add(self, assertion: Any) -> None:
-        """Add an assertion or a set of them. Raises `NotPromptfooError`."""
+        """Add an assertion or a set of them. Raises `FormatError`."""
         if not isinstance(assertion, Mapping) or not isinstance(assertion.get("type"), str):
-            raise NotPromptfooError("an assertion is a mapping with a type")
+            raise FormatError("an assertion is a mapping with a type")
         if assertion["type"] == "assert-set":
             self._add_set(assertion)
         elif assertion.get("weight") == 0:
@@ -80,7 +77,7 @@ class Checks(Struct):
     def _add_set(self, assertion: Mapping[str, Any]) -> None:
         members = assertion.get("assert")
         if not isinstance(members, list):
-            raise NotPromptfooError("assert-set: expected a list under assert")
+            raise FormatError("assert-set: expected a list under assert")
         for key in assertion:
             if key not in (*_KEYS, "assert"):
                 self.lose(f"assert-set with {key}")

@@ -12,8 +12,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gate.formats.messages import FormatError
 from gate.formats.shapes import as_mapping, as_text
-from gate.importers.promptfoo.assertions import Checks, NotPromptfooError
+from gate.importers.promptfoo.assertions import Checks
 from gate.importers.promptfoo.files import SCHEME, Folder
 from gate.importers.promptfoo.templates import TemplateError
 from gate.model import Case, Location
@@ -44,11 +45,11 @@ class Made(Struct, frozen=True):
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:
-    """Return a mapping. Raises `NotPromptfooError` for any other value."""
+    """Return a mapping. Raises `FormatError` for any other value."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise NotPromptfooError(f"{what}: expected a mapping")
+        raise FormatError(f"{what}: expected a mapping")
     return dict(value)
 
 
@@ -60,14 +61,14 @@ def make(
     Without a ``folder`` the prompt was already sent, and any chat is accepted unchanged.
 
     Raises:
-        NotPromptfooError: a part of the test does not have promptfoo's shape.
+        FormatError: a part of the test does not have promptfoo's shape.
         TemplateError: its prompt does not fit one turn.
     """
     text, label = prompt
     checks = Checks(variables, folder)
     listed = test.get("assert") or []
     if not isinstance(listed, list):
-        raise NotPromptfooError("assert: expected a list")
+        raise FormatError("assert: expected a list")
     for assertion in listed:
         checks.add(assertion)
     checks.drop_threshold("test", test.get("threshold"))

@@ -8,10 +8,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from gate.formats.messages import FormatError
 from gate.formats.positions import Key
 from gate.formats.reading import carried
 from gate.formats.shapes import as_mapping, in_list, mappings_in
-from gate.importers.promptfoo.assertions import NotPromptfooError, from_text
+from gate.importers.promptfoo.assertions import from_text
 from gate.importers.promptfoo.cases import (
     Made,
     Prompt,
@@ -37,10 +38,8 @@ _SEPARATOR = "\n---\n"
 
 def read(document: Document) -> Contents:
     """Return the cases of a configuration, and its losses. Raises `ConfigError` if it cannot be read."""
-    try:
+    with document.errors_at():
         return _Configuration(document).read()
-    except NotPromptfooError as error:
-        raise document.error(str(error)) from None
 
 
 class _Configuration:
@@ -83,7 +82,7 @@ class _Configuration:
             label = given.get("label") or ""
             given = given.get("raw", given.get("id"))
         if not isinstance(given, str) or not given or not isinstance(label, str):
-            raise NotPromptfooError("prompts: expected texts, or mappings with raw or id")
+            raise FormatError("prompts: expected texts, or mappings with raw or id")
         bare = "\n" not in given and "{" not in given
         named = given.startswith(SCHEME) or (
             bare and given.endswith((".txt", ".md", ".json", ".yaml", ".yml", ".js", ".py"))
@@ -139,7 +138,7 @@ class _Configuration:
             elif isinstance(one, Mapping):
                 yield keys, dict(one)
             else:
-                raise NotPromptfooError("tests: expected mappings or names of files")
+                raise FormatError("tests: expected mappings or names of files")
 
     def _from_file(self, reference: str) -> list[dict[str, Any]]:
         """Return the tests of a file, or of all files that match a pattern."""
@@ -158,7 +157,7 @@ class _Configuration:
         if isinstance(held, Mapping):
             held = [held]
         if not isinstance(held, list) or not all(isinstance(one, Mapping) for one in held):
-            raise NotPromptfooError(f"{reference}: expected a list of tests")
+            raise FormatError(f"{reference}: expected a list of tests")
         if reference.endswith(".csv"):
             return list(map(_from_row, held))
         return list(map(dict, held))
@@ -184,7 +183,7 @@ class _Configuration:
     def _asserts(self, given: Any, depth: int = 0) -> list[Any]:
         """Return the assertions with their templates inserted."""
         if not isinstance(given or [], list):
-            raise NotPromptfooError("assert: expected a list")
+            raise FormatError("assert: expected a list")
         return [self._assert(one, depth) for one in given or []]
 
     def _assert(self, one: Any, depth: int) -> Any:
@@ -202,7 +201,7 @@ class _Configuration:
         for name in reference.removeprefix("#/").split("/"):
             value = as_mapping(value).get(name)
         if not reference.startswith("#/") or not isinstance(value, Mapping):
-            raise NotPromptfooError(f"{_short(reference)}: no such assertion template")
+            raise FormatError(f"{_short(reference)}: no such assertion template")
         return value
 
     # --- cases ---
@@ -217,7 +216,8 @@ class _Configuration:
             if mapping(raw.get("options"), "options").get("disableDefaultAsserts") is True:
                 inherited = {key: value for key, value in default.items() if key != "assert"}
             test = self._over(inherited, raw)
-            _refuse_indented(test["vars"])
+            if any("type" in one for one in mappings_in(test["vars"].get("assert"))):
+                raise FormatError("`assert` is under `vars`, where it checks nothing: indent it like `vars`")
             wanted = self._wanted(test, prompts)
             if not wanted:
                 raise TemplateError("none of its prompts could be read")
@@ -226,7 +226,7 @@ class _Configuration:
                     self._make(test, variables, prompt, location, several=len(prompts) > 1)
         except (NotReadError, TemplateError) as error:
             self._losses.append(Loss(str(named), f"the whole test: {error}"))
-        except NotPromptfooError as error:
+        except FormatError as error:
             raise self._document.error(f"{_short(named)}: {error}", *keys) from None
 
     def _make(
@@ -249,7 +249,7 @@ class _Configuration:
         text = rendered(template, inserted)
         self._made.append(make(test, variables, (text, label), self._folder, location))
         if len(self._made) > MAX_CASES:
-            raise NotPromptfooError(f"more than {MAX_CASES:,} cases")
+            raise FormatError(f"more than {MAX_CASES:,} cases")
 
     def _wanted(self, test: Mapping[str, Any], prompts: list[Prompt]) -> list[Prompt]:
         names = test.get("prompts")
@@ -271,10 +271,14 @@ class _Configuration:
             if isinstance(value, list) and value and isinstance(value[0], str) and not fixed:
                 values[name] = value
         if prod(map(len, values.values())) > MAX_CASES:
-            raise NotPromptfooError(f"more than {MAX_CASES:,} combinations of variables")
+            raise FormatError(f"more than {MAX_CASES:,} combinations of variables")
         for chosen in product(*values.values()):
             plain = dict(zip(values, chosen, strict=True))
-            yield {name: _nested(value, plain) for name, value in plain.items()}
+            filled = dict(plain)
+            for name, value in plain.items():  # other variables in it, one level deep
+                if isinstance(value, str) and "{" in value:
+                    filled[name] = rendered(value, plain)
+            yield filled
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str) and value.startswith(SCHEME):
@@ -284,30 +288,12 @@ class _Configuration:
         return value
 
 
-def _refuse_indented(variables: Mapping[str, Any]) -> None:
-    """Refuse assertions among the variables: such a test would check nothing.
-
-    Raises:
-        NotPromptfooError: there are some.
-    """
-    held = variables.get("assert")
-    if any("type" in one for one in mappings_in(held)):
-        raise NotPromptfooError("`assert` is under `vars`, where it checks nothing: indent it like `vars`")
-
-
 def _is_json(template: str) -> bool:
     """True if the template is a JSON text, so that variables are inserted into JSON."""
     try:
         return template.lstrip()[:1] in ("[", "{") and isinstance(json.loads(template), list | dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _nested(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return a variable's value with other variables inserted, one level deep. Raises `TemplateError`."""
-    if isinstance(value, str) and "{" in value:
-        return rendered(value, variables)
-    return value
 
 
 def _escaped(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from itertools import chain
 from typing import Any
 
 from gate.formats import messages
-from gate.formats.messages import FormatError
 from gate.formats.reading import carried
 from gate.formats.shapes import as_list, as_mapping, mappings_in
-from gate.importers.promptfoo.assertions import NotPromptfooError
 from gate.importers.promptfoo.cases import (
     Made,
     criteria_of,
@@ -81,11 +79,10 @@ def _made(document: Document, listed: list[Any]) -> Iterator[Made]:
         text = text or label or "-"
         if not several:
             label = ""
-        try:
+        with document.errors_at(*place):
             variables = mapping(row.get("vars", raw.get("vars")), "vars")
-            yield make(raw, variables, (text, label), None, document.location(*place))
-        except NotPromptfooError as error:
-            raise document.error(str(error), *place) from None
+            one = make(raw, variables, (text, label), None, document.location(*place))
+        yield one
 
 
 def _prompt(row: Row) -> tuple[str, str]:
@@ -170,15 +167,13 @@ def _trial(document: Document, index: int, case: Case, number: int, traces: Mapp
     if row.get("failureReason") == ERROR or response.get("output") is None:
         error = str(row.get("error") or "no answer").split("\n    at ")[0]
         return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
-    try:
+    with document.errors_at("results"):
         said, calls = _output(response.get("output"))
         traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
         usage = _usage(response)
         duration = None
         if not _cached(row):
             duration = messages.number(row.get("latencyMs"), "latencyMs")
-    except FormatError as problem:
-        raise document.error(str(problem), "results") from None
     if duration is not None:
         duration /= 1_000
     invocation = Invocation(
@@ -198,17 +193,11 @@ def _verdict(row: Row) -> ForeignScore:
     if row.get("success") is True:
         return ForeignScore(SCORER, 1.0)
     failed = []
-    for held in _components(row.get("gradingResult")):
-        failed.append(f"assertion {held['assertion'].get('type')}: {held.get('reason') or 'no reason given'}")
+    for held in mappings_in(as_mapping(row.get("gradingResult")).get("componentResults")):
+        if held.get("pass") is not True and isinstance(held.get("assertion"), Mapping):
+            failed.append(f"assertion {held['assertion'].get('type')}: {held.get('reason') or 'no reason given'}")
     told = "; ".join(failed) or str(row.get("error") or "it counts as failed, without an assertion that did")
     return ForeignScore(SCORER, 0.0, shorten(f"{SCORER}: {told}", MAX_ERROR_CHARS))
-
-
-def _components(grading: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the assertions that did not hold."""
-    for held in as_list(as_mapping(grading).get("componentResults")):
-        if isinstance(held, Mapping) and held.get("pass") is not True and isinstance(held.get("assertion"), Mapping):
-            yield held
 
 
 def _output(output: Any) -> tuple[str, tuple[ToolCall, ...]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.judges.client import open_judge
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
@@ -40,7 +40,7 @@ def run(
 
     async def judge_it() -> Score:
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, concurrency=1)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             return await metric.judge_score(of, TrialOutput(done), judge)
 
     return asyncio.run(judge_it())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gate.judges.client import open_judge
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
@@ -97,7 +97,7 @@ def test_any_answer_is_a_score_in_range_or_none(stub: JudgeStub, name: str) -> N
         built = metric_type(metric_type.options_type.model_validate(OPTIONS.get(name, {})))
         assert isinstance(built, JudgedMetric)
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=2)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             return await built.judge_score(case, TrialOutput(HOSTILE, 1.0), judge)
 
     low, high = metric_type.scale.range

@@ -11,7 +11,7 @@ import pytest
 
 from gate.decision.consistency import METRIC as STRATEGY_CONSISTENCY
 from gate.decision.consistency import compared
-from gate.judges.client import open_judge
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import METRICS, load_metric
 from gate.metrics.base import Composite, Judged, Metric, TrialOutput
@@ -142,7 +142,7 @@ def test_by_a_judge(stub: JudgeStub, name: str) -> None:
 
     async def ask() -> Score:
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             return await metric.judge_score(Case("c", turns), TrialOutput(said_twice), judge)
 
     scores = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate.judges.client import open_judge
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.judges.prompt import boundary_of
 from gate.metrics import METRICS, load_metric
@@ -91,7 +91,7 @@ def judged(name: str, stub: JudgeStub, text: str) -> Score:
 
     async def run() -> Score:
         options = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
-        async with open_judge(options, environment={}) as judge:
+        async with Judge(options, environment={}) as judge:
             return await built.judge_score(case, TrialOutput((done, done), 1.0), judge)
 
     return asyncio.run(run())
@@ -126,7 +126,7 @@ def test_the_stub_does_obey_what_is_not_fenced(stub: JudgeStub) -> None:
 
     async def run() -> Score:
         options = JudgeOptions(model="stub", base_url=stub.url, retries=0, num_samples=1)
-        async with open_judge(options, environment={}) as judge:
+        async with Judge(options, environment={}) as judge:
             return await built.judge_score(
                 Case("c", (Turn("hi"),)), TrialOutput((Invocation("hi", (Part("ho"),)),)), judge
             )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gate.errors import ConfigError
-from gate.judges.client import MAX_PROMPT_CHARS, CallError, Judge, open_judge
+from gate.judges.client import MAX_PROMPT_CHARS, CallError, Judge
 from gate.judges.meter import Budget
 from gate.judges.options import JudgeModelOptions, JudgeOptions, Juror, Price
 from gate.judges.prompt import Answer, Answers, Question
@@ -46,7 +46,7 @@ def ask(
     **more: Any,
 ) -> tuple[list[Answers[Good]], Judge]:
     async def run() -> tuple[list[Answers[Good]], Judge]:
-        judge = open_judge(options(stub, **more), environment=environment or {}, cache_path=cache, budget=budget)
+        judge = Judge(options(stub, **more), environment=environment or {}, cache_path=cache, budget=budget)
         async with judge:
             return list(await asyncio.gather(*(judge.ask(one) for one in questions))), judge
 
@@ -406,7 +406,7 @@ def test_moderation_is_cached_and_its_failure_is_no_verdict(stub: JudgeStub, tmp
     flagged = Reply({"results": [{"flagged": True, "categories": {"hate": True, "violence": False}}]})
 
     async def run() -> Any:
-        async with open_judge(options(stub, retries=0), environment={}, cache_path=tmp_path / "c") as judge:
+        async with Judge(options(stub, retries=0), environment={}, cache_path=tmp_path / "c") as judge:
             return await judge.moderate("text")
 
     stub.script(flagged)
@@ -415,7 +415,7 @@ def test_moderation_is_cached_and_its_failure_is_no_verdict(stub: JudgeStub, tmp
     assert [request.path for request in stub.requests] == ["/v1/moderations"]
 
     async def other() -> Any:
-        async with open_judge(options(stub, retries=0), environment={}) as judge:
+        async with Judge(options(stub, retries=0), environment={}) as judge:
             return await judge.moderate("text")
 
     stub.script(failure(500))

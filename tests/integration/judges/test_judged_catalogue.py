@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gate.judges.client import open_judge
+from gate.judges.client import Judge
 from gate.judges.options import JudgeOptions
 from gate.metrics import load_metric
 from gate.metrics.base import TrialOutput
@@ -49,7 +49,7 @@ def measure(
 
     async def run() -> Score:
         settings = JudgeOptions(model="stub", base_url=stub.url, retries=0, concurrency=1)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             return await metric.judge_score(case, TrialOutput(done, 1.0), judge)
 
     return asyncio.run(run())
@@ -133,7 +133,7 @@ def test_response_quality_is_the_mean_of_four_and_shares_their_answers(stub: Jud
 
     async def both() -> None:
         settings = JudgeOptions(model="stub", base_url=stub.url, num_samples=1)
-        async with open_judge(settings, environment={}) as judge:
+        async with Judge(settings, environment={}) as judge:
             done = TrialOutput((Invocation("q", (Part("a"),)),))
             metrics = [built("response_quality"), built("relevance"), built("completeness")]
             await asyncio.gather(*(metric.judge_score(CASE, done, judge) for metric in metrics))

@@ -14,7 +14,7 @@ from gate.errors import ConfigError, GateError
 from gate.formats.documents import parse_document, parse_document_with_lines
 from gate.importers.convert import convert
 from gate.importers.evalview import WeightsModel, read
-from gate.metrics.composite import OverallScoreOptions
+from gate.metrics.weighted import OverallScoreOptions
 from gate.model import Case, Complexity, Suite, ToolCall, Turn
 from gate.suites import load
 from gate.suites.base import Document

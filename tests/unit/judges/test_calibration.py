@@ -15,8 +15,8 @@ from gate.judges.calibration import (
     compared,
     describe,
     load,
-    may_block,
     not_applied,
+    not_blocking,
     not_corrected,
     read_labels,
     save,
@@ -73,7 +73,7 @@ def test_figures_stay_in_range(table: tuple[int, int, int, int]) -> None:
 def test_one_sided_labels_leave_kappa_undefined() -> None:
     found = compared(pairs(10, 0, 0, 0))
     assert found.kappa is None
-    assert may_block(found, 0.0)[0] is False
+    assert not_blocking(found, 0.0)
     assert "undefined" in describe(found)
 
 
@@ -84,11 +84,11 @@ def test_no_pairs_is_an_error() -> None:
 
 def test_blocks_only_when_calibrated_at_the_level() -> None:
     good = compared(pairs(50, 50, 2, 2))
-    assert may_block(None, None) == (True, "")
-    assert may_block(good, 0.6) == (True, "")
-    assert may_block(good, 0.95)[0] is False
-    assert "95 %" in may_block(good, 0.95)[1]
-    assert "never calibrated" in may_block(None, 0.6)[1]
+    assert not_blocking(None, None) == ""
+    assert not_blocking(good, 0.6) == ""
+    assert not_blocking(good, 0.95)
+    assert "95 %" in not_blocking(good, 0.95)
+    assert "never calibrated" in not_blocking(None, 0.6)
 
 
 def test_kept_by_fingerprint(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ def test_more_graded_labels_than_the_table_holds_are_refused(tmp_path: Path) -> 
 def test_a_judge_that_measured_less_than_half_of_the_labels_is_not_used() -> None:
     half, less = compared(pairs(20, 20, 0, 0), not_measured=40), compared(pairs(20, 20, 0, 0), not_measured=41)
     assert not_applied(half) == ""
-    assert may_block(half, 0.5)[0]
+    assert not not_blocking(half, 0.5)
     assert "40 of 81" in not_applied(less) and not_applied(less) in describe(less)
-    assert may_block(less, 0.5)[0] is False
+    assert not_blocking(less, 0.5)
 
 
 def test_only_the_counts_of_a_file_are_believed(tmp_path: Path) -> None:
@@ -253,4 +253,4 @@ def test_only_the_counts_of_a_file_are_believed(tmp_path: Path) -> None:
     found = load(path, "f")
     assert found is not None and found.kappa is not None
     assert found.kappa.value == 0.0
-    assert may_block(found, 0.1)[0] is False
+    assert not_blocking(found, 0.1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gate.metrics.composite import AgentScore, AgentScoreOptions, OverallScore, OverallScoreOptions
+from gate.metrics.weighted import AgentScore, AgentScoreOptions, OverallScore, OverallScoreOptions
 from gate.model import Case, Score
 
 CASE = Case("c", ())

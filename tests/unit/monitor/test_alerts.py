@@ -17,6 +17,7 @@ from gate.errors import ConfigError
 from gate.monitor import alerts
 from gate.monitor.alerts import Alerts, Target, evaluation_events, is_due, target_of
 from gate.monitor.model import Counts, Observation
+from gate.monitor.observe import Scoring
 from gate.monitor.report import MonitorReport
 from gate.monitor.store import Delivery, MonitorState, open_state
 from gate.monitor.window import PassShare, Status, WindowFinding
@@ -76,7 +77,7 @@ def serving(receiver: Receiver) -> Iterator[Receiver]:
 def report(status: Status, failures: tuple[Observation, ...] = (), *, blind: bool = False) -> MonitorReport:
     finding = WindowFinding(status, PassShare(40, 100, 0.3, 0.5), why="why", blind=blind)
     passed = [Observation(f"passed {number}", 1.0, True, None) for number in range(100 - len(failures))]
-    return MonitorReport(finding, (*passed, *failures), None, (), {}, Counts(), 5.0, 0.01)
+    return MonitorReport(finding, (*passed, *failures), Scoring(()), Counts(), 5.0, 0.01)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from gate.monitor.report import (
     MonitorReport,
     average,
     headline,
-    make_report,
     to_json,
     to_prometheus,
     to_text,
@@ -26,6 +25,7 @@ from gate.monitor.report import (
 from gate.monitor.window import Status, decide
 
 LIMITS = MonitorSection()
+NOTHING = Expected()
 SAMPLE = re.compile(r'^gate_monitor_[a-z_]+\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*\} -?[0-9.e+-]+$')
 
 
@@ -51,13 +51,11 @@ def window(n: int, bad: int, why: str = "not_contains: no") -> list[Observation]
     ]
 
 
-def report(
-    n: int = 100, bad: int = 60, why: str = "not_contains: no", expected: Expected | None = None
-) -> MonitorReport:
+def report(n: int = 100, bad: int = 60, why: str = "not_contains: no", expected: Expected = NOTHING) -> MonitorReport:
     seen = window(n, bad, why)
     finding = decide([one.passed for one in seen], Status.HEALTHY, LIMITS)
     counts = Counts(lines=n + 1, bad=1, sampled=n)
-    return make_report(finding, seen, scoring(), counts, at=1_700_000_000.0, sample_rate=0.5, expected=expected)
+    return MonitorReport(finding, tuple(seen), scoring(), counts, 1_700_000_000.0, 0.5, expected)
 
 
 def test_the_json_has_status_figures_and_previews() -> None:
@@ -148,6 +146,6 @@ def test_a_status_of_the_past_says_so() -> None:
 def test_where_the_agent_always_failed_no_criterion_is_said_not_to_apply() -> None:
     seen = [replace(one, scores={}, applied=(), why="the agent failed: it broke") for one in window(100, 100)]
     finding = decide([one.passed for one in seen], Status.HEALTHY, LIMITS)
-    found = make_report(finding, seen, scoring(), Counts(), at=1_700_000_000.0, sample_rate=0.5)
+    found = MonitorReport(finding, tuple(seen), scoring(), Counts(), 1_700_000_000.0, 0.5)
     assert found.status is Status.CRITICAL
     assert [row.note for row in found.criteria] == ["", ""]

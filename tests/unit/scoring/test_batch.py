@@ -21,10 +21,8 @@ from gate.scoring.batch import (
     Recording,
     ScoringSetup,
     pack_batch,
-    pack_setup,
     score_batch,
     score_packed,
-    unpack_answer,
 )
 from gate.scoring.score import Scorer
 from gate.security.redact import Redactor
@@ -100,7 +98,7 @@ def test_a_packed_batch_has_the_answer_of_one_that_is_not() -> None:
     ]
     recordings = [Recording(0, n, turns, None) for n, turns in enumerate(said, 1)] + [Recording(0, 4, (), "cut")]
     batch = Batch([case], recordings)
-    there = unpack_answer(score_packed(unpack(pack_setup(ScoringSetup(SCORERS))), pack_batch(batch)))
+    there = unpack(score_packed(unpack(pack(ScoringSetup(SCORERS))), pack_batch(batch)))
     here = score_batch(ScoringSetup(SCORERS), batch, Redactor())
     assert [one.trial for one in there.scored] == [one.trial for one in here.scored]
     lines = [[{**json.loads(one.line), "started": 0} for one in answer.scored] for answer in (there, here)]
