@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from gate.statistics.intervals import t_quantile
 
 C = TypeVar("C", bound=Hashable)
-"""What identifies a case with its content."""
+"""The type of the key of a case with its content."""
 LEAST_RUNS = 8
 """Minimum number of runs for a trend: with fewer, their variation by chance is hardly known."""
 ROUNDS = 12
