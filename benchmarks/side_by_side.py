@@ -21,7 +21,7 @@ from statistics import fmean
 sys.path.insert(0, str(Path(__file__).parent))
 import page
 
-from gate.statistics.simultaneous import paired_difference
+from gate.statistics.intervals import simultaneous_change
 
 CASES = (5, 10, 20, 50)
 TRIALS = (1, 3)
@@ -59,7 +59,7 @@ def is_missed(found: Sequence[Row], agents: int, trials: int) -> bool:
         for one, other in pairs:
             differences = [a - b for a, b in zip(means[one], means[other], strict=True)]
             step = 1 / trials if binary else 0.0
-            _, low, high = paired_difference(differences, comparisons=len(found) * len(pairs), step=step)
+            _, low, high = simultaneous_change(differences, comparisons=len(found) * len(pairs), step=step)
             if not low - 1e-12 <= truth[one] - truth[other] <= high + 1e-12:
                 return True
     return False

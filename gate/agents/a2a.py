@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
@@ -104,8 +105,8 @@ class A2AAgent(ServerAgent[A2AServer, A2AContext]):
     kind = "a2a"
     takes_attached = True
 
-    def __init__(self, server: A2AServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
+    def __init__(self, options: A2AOptions, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
         self._interface: Interface | None = None
         self._asking = asyncio.Lock()

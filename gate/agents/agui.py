@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gate.agents.base import AgentFailure, AgentOptions, ByAddress, Request, Stream, decode_answer, read_answer
@@ -34,8 +35,8 @@ class AguiAgent(ServerAgent[AguiServer, None]):
     kind = "agui"
     reports_calls = True
 
-    def __init__(self, server: AguiServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
+    def __init__(self, options: AguiOptions, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
         self._headers["Accept"] = "text/event-stream"
 
     async def answer(self, request: Request) -> Invocation:

@@ -216,6 +216,10 @@ class AgentOptions(StrictModel):
     @property
     def tells_tools(self) -> bool:
         """True if the answers can report tool calls."""
+        for _, section in self:
+            paths = getattr(section, "response", None)
+            if paths is not None:
+                return bool(paths.tells_tools)
         return True
 
     @property
@@ -451,12 +455,22 @@ class Agent(ABC):
     """The proxy that records and replays the outside world. Each process gets its own address there, once, and holds
     one session at a time. Set before the agent is entered."""
 
+    def __init__(  # noqa: B027 - nothing to keep here
+        self, options: Any, root: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Raises ConfigError if the options cannot work."""
+
     @classmethod
-    @abstractmethod
     def make(
-        cls, options: Any, *, root: Path, environment: Mapping[str, str], recorded: Sequence[RecordedTrial]
+        cls,
+        options: Any,
+        *,
+        root: Path,
+        environment: Mapping[str, str],
+        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - for kinds that override this
     ) -> Agent:
         """Build the agent without starting it; raises ConfigError if the options cannot work."""
+        return cls(options, root, environment)
 
     async def __aenter__(self) -> Self:
         return self
@@ -664,11 +678,17 @@ def refuse_disguised(text: str) -> None:
 def _is_answer(text: str) -> bool:
     if not any(f'"{key}"' in text for key in answers.CONTENT):
         return False
+    found = _object_in(text)
+    return found is not None and not found.keys().isdisjoint(answers.CONTENT)
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None if it is none."""
     try:
         value = parse_json(text, "the answer")
     except (ValueError, ConfigError):
-        return False
-    return isinstance(value, dict) and not value.keys().isdisjoint(answers.CONTENT)
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def is_stream(text: str) -> bool:
@@ -680,12 +700,8 @@ def is_stream(text: str) -> bool:
 
 
 def _is_object(line: str) -> bool:
-    if not (line.lstrip().startswith("{") and line.rstrip().endswith("}")):
-        return False
-    try:
-        return isinstance(parse_json(line, "a line"), dict)
-    except (ValueError, ConfigError):
-        return False
+    is_framed = line.lstrip().startswith("{") and line.rstrip().endswith("}")
+    return is_framed and _object_in(line) is not None
 
 
 def _parse(text: str) -> Any:

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -28,7 +28,7 @@ from gate.agents.base import (
     so_far,
 )
 from gate.agents.programs import ProgramAgent, ProgramLine, files_in, modules_in, without_answer
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 from gate.model.strict import WORDS_SCHEMA
 from gate.security.limits import MAX_ANSWER_BYTES
 from gate.system.processes import Collector
@@ -84,21 +84,10 @@ class CommandAgent(ProgramAgent):
     Options = CommandOptions
 
     def __init__(self, options: CommandOptions, root: Path, environment: Mapping[str, str]) -> None:
-        super().__init__(options.command, root, environment, key="agent.command")
+        super().__init__(options.command, root, allowed_environment(environment, options.env), key="agent.command")
         self._persistent = options.persistent
         self._idle: list[ProgramLine] = []
         self._lines: dict[str, ProgramLine] = {}
-
-    @classmethod
-    def make(
-        cls,
-        options: CommandOptions,
-        *,
-        root: Path,
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> CommandAgent:
-        return cls(options, root, allowed_environment(environment, options.env))
 
     def lines(self) -> list[ProgramLine]:
         return [*self._idle, *self._lines.values()]

@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from string import ascii_letters, digits
@@ -42,7 +42,7 @@ from gate.errors import MeasureError
 from gate.formats import streams
 from gate.formats.paths import find
 from gate.formats.shapes import text_or_json
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 from gate.model.strict import StrictModel
 from gate.security.escape import one_line
 from gate.security.limits import MAX_LOG_CHARS, shorten
@@ -120,8 +120,10 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
     parts_of: Callable[[Any], Any] = staticmethod(unchanged)
     """Finds the parts of an answer with an error."""
 
-    def __init__(self, server: ServerT, environment: Mapping[str, str]) -> None:
+    def __init__(self, options: Any, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
         kind = self.kind
+        server: ServerT = getattr(options, kind)
         self._server = server
         self._environment = environment
         self._sessions: dict[str, SessionT] = {}
@@ -132,17 +134,6 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
         for name, value in server.headers.items():
             self._headers[name] = expand(value, environment, where=f"agent.{kind}.headers.{name}")
         self._cookies: dict[str, Cookies] = {}
-
-    @classmethod
-    def make(
-        cls,
-        options: Any,
-        *,
-        root: Path,  # noqa: ARG003 - nothing is relative
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> Agent:
-        return cls(getattr(options, cls.kind), environment)
 
     async def __aenter__(self) -> Self:
         self._client = Client(limit=connections(), environment=self._environment)
@@ -179,7 +170,8 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
         if cookies is not None:
             headers = cookies.beside(headers, url)
         if request.traceparent:
-            headers = _traced(headers, request.traceparent)
+            headers = {name: value for name, value in headers.items() if name.lower() != "traceparent"}
+            headers["traceparent"] = request.traceparent
         request.clock.stop()
         try:
             response = await self._client.request(method, url, headers=headers, body=data, on_send=request.clock.start)
@@ -222,11 +214,6 @@ class ServerAgent(Agent, Generic[ServerT, SessionT]):
         return decode_answer(response.body, must_be_json=True), response.duration
 
 
-def _traced(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
-    others = {name: value for name, value in headers.items() if name.lower() != "traceparent"}
-    return {**others, "traceparent": traceparent}
-
-
 def _beginning(body: bytes) -> str:
     """Return the beginning of a body, without a word that is cut off, which may be half of a secret."""
     text = body[: 4 * MAX_LOG_CHARS].decode("utf-8", "replace")
@@ -254,7 +241,8 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
     if lacks:
         message = f"HTTP {status}: the request has no {lacks[1]!r}"
     if 300 <= status < 400:
-        message = f"HTTP {status}: redirects are not followed (to {_target(response)})"
+        target = response.headers.get("location", "nowhere").partition("?")[0]  # a query may hold credentials
+        message = f"HTTP {status}: redirects are not followed (to {shorten(target, 200)})"
     message += refused_by(status, response.body, kind)
     if status in (401, 403):
         message += "; is its key set? "
@@ -267,11 +255,6 @@ def _failure(response: Response, kind: str, parts_of: Callable[[Any], Any]) -> A
         with suppress(AgentFailure):
             turn = so_far(decode_answer(response.body, must_be_json=True), parts_of)
     return AgentFailure(kind_of_status(status), message, transient=True, retry_after=wait, turn=turn, status=status)
-
-
-def _target(response: Response) -> str:
-    """Return the target of a redirect, without the query, which may hold credentials."""
-    return shorten(response.headers.get("location", "nowhere").partition("?")[0], 200)
 
 
 def connections() -> int:
@@ -338,10 +321,6 @@ class HttpOptions(AgentOptions):
     http: HttpRequest
     """The address, or the address with a mapping of request and answer."""
 
-    @property
-    def tells_tools(self) -> bool:
-        return self.http.response is None or self.http.response.tells_tools
-
 
 class HttpAgent(ServerAgent[HttpRequest, str | int]):
     """One request per turn, made from a template."""
@@ -349,9 +328,9 @@ class HttpAgent(ServerAgent[HttpRequest, str | int]):
     Options = HttpOptions
     kind = "http"
 
-    def __init__(self, server: HttpRequest, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
-        self._paths = server.response or ResponsePaths()
+    def __init__(self, options: HttpOptions, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
+        self._paths = options.http.response or ResponsePaths()
         self.parts_of = self._paths.read_known
 
     async def open_session(self, request: Request) -> None:

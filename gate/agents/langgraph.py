@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -59,10 +60,6 @@ class LangGraphOptions(AgentOptions):
     langgraph: LangGraphServer
     """The server and the graph."""
 
-    @property
-    def tells_tools(self) -> bool:
-        return self.langgraph.response is None or self.langgraph.response.tells_tools
-
 
 class _Thread(Struct):
     """A trial's thread on the server."""
@@ -86,9 +83,9 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
     Options = LangGraphOptions
     kind = "langgraph"
 
-    def __init__(self, server: LangGraphServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
-        self._paths = server.response or StatePaths()
+    def __init__(self, options: LangGraphOptions, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
+        self._paths = options.langgraph.response or StatePaths()
         self.reports_calls = not self._paths.names_parts
 
     async def open_session(self, request: Request) -> None:

@@ -117,10 +117,6 @@ class McpOptions(AgentOptions):
     def is_local(self) -> bool:
         return bool(self.mcp.command)
 
-    @property
-    def tells_tools(self) -> bool:
-        return self.mcp.response is None or self.mcp.response.tells_tools
-
 
 class McpSession(Struct):
     """One trial's session with the server."""
@@ -156,8 +152,8 @@ class McpAgent(Agent):
         recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
     ) -> McpAgent:
         if options.mcp.url:
-            return _OverHttp(options.mcp, environment)
-        return _OverStdio(options.mcp, root, allowed_environment(environment, options.env))
+            return _OverHttp(options, root, environment)
+        return _OverStdio(options, root, environment)
 
     @abstractmethod
     async def _exchange(self, session: McpSession, request: Request, message: Mapping[str, Any]) -> tuple[Any, float]:
@@ -260,8 +256,8 @@ class _OverHttp(McpAgent, ServerAgent[McpServer, McpSession]):
 
     kind = "mcp"
 
-    def __init__(self, server: McpServer, environment: Mapping[str, str]) -> None:
-        ServerAgent.__init__(self, server, environment)
+    def __init__(self, options: McpOptions, root: Path, environment: Mapping[str, str]) -> None:
+        ServerAgent.__init__(self, options, root, environment)
         self._headers["Accept"] = "application/json, text/event-stream"
         self._arguments = None
 
@@ -298,9 +294,10 @@ class _OverStdio(McpAgent, ProgramAgent):
 
     starts_clock = True
 
-    def __init__(self, server: McpServer, root: Path, environment: Mapping[str, str]) -> None:
-        ProgramAgent.__init__(self, server.command, root, environment, key="agent.mcp.command")
-        self._server, self._arguments, self._sessions = server, None, {}
+    def __init__(self, options: McpOptions, root: Path, environment: Mapping[str, str]) -> None:
+        passed = allowed_environment(environment, options.env)
+        ProgramAgent.__init__(self, options.mcp.command, root, passed, key="agent.mcp.command")
+        self._server, self._arguments, self._sessions = options.mcp, None, {}
         self._idle: list[McpSession] = []
 
     def lines(self) -> list[ProgramLine]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -66,11 +67,11 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
     kind = "openai"
     takes_attached = True
 
-    def __init__(self, server: OpenAIServer, environment: Mapping[str, str]) -> None:
-        super().__init__(server, environment)
-        self.parts_of = lambda answer: {"messages": _said(answer, chat=server.api == "chat")}
+    def __init__(self, options: OpenAIOptions, root: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(options, root, environment)
+        self.parts_of = lambda answer: {"messages": _said(answer, chat=options.openai.api == "chat")}
         key = environment.get("OPENAI_API_KEY")
-        if key and not any(name.lower() == "authorization" for name in server.headers):
+        if key and not any(name.lower() == "authorization" for name in options.openai.headers):
             self._headers["Authorization"] = f"Bearer {key}"
 
     async def answer(self, request: Request) -> Invocation:
@@ -78,7 +79,8 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
         chat = self._server.api == "chat"
         asked, key, path = list[Any](request.messages), "messages", "/chat/completions"
         if not chat:
-            asked, key, path = list(map(_as_input, request.messages)), "input", "/responses"
+            asked = [{**message, "content": _as_input(message["content"])} for message in request.messages]
+            key, path = "input", "/responses"
         if self._server.system:
             asked.insert(0, {"role": "system", "content": self._server.system})
         said: list[Any] = []
@@ -143,19 +145,19 @@ class OpenAIAgent(ServerAgent[OpenAIServer, None]):
         return told
 
 
-def _as_input(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a chat message in the form of the Responses API, which names the parts of its content differently."""
-    if not isinstance(message["content"], list):
-        return message
-    return {**message, "content": [_input_part(part) for part in message["content"]]}
-
-
-def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    if part["type"] == "text":
-        return {"type": "input_text", "text": part["text"]}
-    if part["type"] == "image_url":
-        return {"type": "input_image", "image_url": part["image_url"]["url"]}
-    return {"type": "input_file", **part["file"]}
+def _as_input(content: Any) -> Any:
+    """Return a chat message's content in the form of the Responses API, which names its parts differently."""
+    if not isinstance(content, list):
+        return content
+    found: list[dict[str, Any]] = []
+    for part in content:
+        if part["type"] == "text":
+            found.append({"type": "input_text", "text": part["text"]})
+        elif part["type"] == "image_url":
+            found.append({"type": "input_image", "image_url": part["image_url"]["url"]})
+        else:
+            found.append({"type": "input_file", **part["file"]})
+    return found
 
 
 def _said(answer: Any, *, chat: bool) -> list[Any]:

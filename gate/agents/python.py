@@ -31,7 +31,7 @@ from gate.agents.base import (
     refuse_truncated,
 )
 from gate.errors import ConfigError, MeasureError, brief, closest
-from gate.model import ErrorKind, Invocation, RecordedTrial
+from gate.model import ErrorKind, Invocation
 from gate.model.strict import Words
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
 from gate.system.child import Descendants
@@ -103,18 +103,17 @@ class PythonOptions(AgentOptions):
 class ImportFailedError(MeasureError):
     """The agent, or what runs in its place, could not be imported."""
 
-    def __init__(self, what: str, needs: str) -> None:
+    def __init__(self, what: str, needs: str, missing: str) -> None:
         super().__init__(what, where="agent.python")
         self.needs = needs
         """The module that could not be imported or lacks an attribute; empty if something else failed."""
+        self.missing = missing
+        """The module of the configuration, or a package around it, that does not exist; empty if something else
+        failed."""
 
 
 MOST_IMPORT_CHARS = 140
 """Maximum number of characters of why the agent cannot be imported, with our own words."""
-
-
-class _NoSuchModuleError(MeasureError):
-    """The module that the configuration names does not exist; ``what`` is its name."""
 
 
 class _Worker:
@@ -158,10 +157,9 @@ class _Worker:
             first = {"fatal": "it wrote into the line between its process and the gate"}
         if not isinstance(first.get("asynchronous"), bool):
             await self.child.settle()
-            if isinstance(first.get("missing"), str):
-                raise _NoSuchModuleError(shorten(first["missing"], 200))
             what = first.get("fatal") or f"the interpreter {self.child.exit_reason}: {self.child.tail}"
-            raise ImportFailedError(f"cannot import the agent: {what}", str(first.get("needs") or ""))
+            needs, missing = [str(first.get(name) or "") for name in ("needs", "missing")]
+            raise ImportFailedError(f"cannot import the agent: {what}", needs, shorten(missing, 200))
         self.asynchronous = first["asynchronous"]
         self._reading = asyncio.create_task(self._read())
 
@@ -274,12 +272,13 @@ class PythonAgent(Agent):
 
     Options = PythonOptions
 
-    def __init__(self, options: PythonOptions, root: Path, interpreter: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, options: PythonOptions, root: Path, environment: Mapping[str, str]) -> None:
         self._options = options
         self._root = root
-        self._interpreter = interpreter
+        self._interpreter = interpreter_of(options.executable, root)
         self._descendants = Descendants()
-        self._environment = self._descendants.marked({**environment, "PYTHONUNBUFFERED": "1"})
+        passed = allowed_environment(environment, options.env)
+        self._environment = self._descendants.marked({**passed, "PYTHONUNBUFFERED": "1"})
         self._workers: list[_Worker | None] = [None] * options.workers
         self._suspect_worker: list[_Worker | None] = [None]
         self._starting = asyncio.Lock()
@@ -291,18 +290,6 @@ class PythonAgent(Agent):
         self._changed = asyncio.Event()
         """Set, and replaced, when a worker is released or started."""
         self._worker_options: dict[str, Any] = {"results": str(RESULTS)}
-
-    @classmethod
-    def make(
-        cls,
-        options: PythonOptions,
-        *,
-        root: Path,
-        environment: Mapping[str, str],
-        recorded: Sequence[RecordedTrial],  # noqa: ARG003 - replay's
-    ) -> PythonAgent:
-        interpreter = interpreter_of(options.executable, root)
-        return cls(options, root, interpreter, allowed_environment(environment, options.env))
 
     async def __aenter__(self) -> Self:
         self._descendants.watch(0 if self.user is None else self.user.number)
@@ -437,11 +424,6 @@ class PythonAgent(Agent):
             self._failed_starts = 0
         return _living(slots)  # one may end while another starts
 
-    def _no_module(self, name: str) -> MeasureError:
-        folders = [self._root, *(self._root / path for path in self._options.path)]
-        what = f"{self._options.python}: no module named {name!r}"
-        return MeasureError(what, where="agent.python", hint=_near_module(name, folders))
-
     async def _start(self) -> _Worker:
         place = None
         if self.world is not None:
@@ -456,11 +438,13 @@ class PythonAgent(Agent):
         worker = _Worker(child, lines, place)
         try:
             await worker.wait_ready()
-        except _NoSuchModuleError as error:
-            await worker.end()
-            raise self._no_module(error.what) from None
         except ImportFailedError as error:
             await worker.end()
+            if error.missing:
+                folders = [self._root, *(self._root / path for path in self._options.path)]
+                what = f"{self._options.python}: no module named {error.missing!r}"
+                hint = _near_module(error.missing, folders)
+                raise MeasureError(what, where="agent.python", hint=hint) from None
             error.what = brief(self.explained(error.what), MOST_IMPORT_CHARS)
             if "ModuleNotFoundError" in error.what:
                 error.hint = "install it, or set agent.executable: .venv"

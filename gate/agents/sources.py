@@ -277,8 +277,7 @@ class _Search:
 
     def follow(self, entry: Iterable[Path], named: Iterable[str], installs: Iterable[Path]) -> None:
         for path in entry:
-            if path in self.known:
-                self.add(path)
+            self.add(path)
         for path in installs:
             if path not in self.below:
                 self._read_requirements(path)
@@ -290,9 +289,7 @@ class _Search:
         for path in sorted({*self.known, *self.below}):
             if path not in self.inside and not self.own.is_relative_to(path.parent):
                 continue  # neither in the agent's folder, nor directly in one above it
-            if path in self.below and path.name in MATERIAL:
-                self.add_folder(path)
-            elif path in self.known and _IMPLIED.fullmatch(path.name):
+            if (path in self.below and path.name in MATERIAL) or (path in self.known and _IMPLIED.fullmatch(path.name)):
                 self.add(path)
         self._read_all()
 
@@ -302,9 +299,20 @@ class _Search:
             return paths
         return [path for path in paths if path in self.inside] or paths
 
-    def add(self, path: Path) -> None:
-        """Count a file, or the whole package or distribution that a module is in, and read it, with the modules of the
-        packages around it, which are imported first."""
+    def add(self, path: Path) -> bool:
+        """Count a file, the whole package or distribution that a module is in, or a whole folder, and read it.
+
+        The modules of the packages around a module are imported first, so they are read, too. Returns False if there is
+        no such file or folder.
+        """
+        if path in self.below:
+            if path not in self.read_whole:
+                self.read_whole.add(path)
+                self.found[f"{path.as_posix()}/"] = None
+                self.open += self.below[path]
+            return True
+        if path not in self.known:
+            return False
         self.open.append(path)
         whole = path
         if path.suffix == ".py":
@@ -318,13 +326,7 @@ class _Search:
                     whole = folder
                     self._read_requirements_of(folder)
         self.found[path.as_posix() if whole == path else f"{whole.as_posix()}/"] = None
-
-    def add_folder(self, folder: Path) -> None:
-        """Count a whole folder, and read all of it."""
-        if folder not in self.read_whole:
-            self.read_whole.add(folder)
-            self.found[f"{folder.as_posix()}/"] = None
-            self.open += self.below[folder]
+        return True
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -406,17 +408,9 @@ class _Search:
     def _add_exact(self, word: str, path: Path) -> bool:
         """Count the file or folder of this name in a folder above the one that names it; True if there is one."""
         is_found = False
-        if not word.strip("./"):
-            return False
-        for folder in path.parents:
-            place = Path(os.path.normpath(folder / word.strip("/")))
-            if place in self.known:
-                self.add(place)
-            elif place in self.below:
-                self.add_folder(place)
-            else:
-                continue
-            is_found = True
+        if word.strip("./"):
+            for folder in path.parents:
+                is_found |= self.add(Path(os.path.normpath(folder / word.strip("/"))))
         return is_found
 
     def _add_named(self, word: str, path: Path, *, is_part: bool = False) -> None:
@@ -464,7 +458,7 @@ class _Search:
             if not step.is_absolute():
                 found = [one for one in found if one.parts[-len(names) :] == names]
             for folder in self._nearest(found):
-                self.add_folder(folder)
+                self.add(folder)
             if found:
                 return
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
 from gate.agents.base import Agent, AgentFailure, AgentOptions, Request, TraceOptions
 from gate.formats.answers import overlaid
-from gate.model import ARGUMENTS, CALLS, PARTS, RESULTS, Invocation, RecordedTrial, ToolCall, Usage, total_usage
+from gate.model import ARGUMENTS, CALLS, PARTS, RESULTS, Invocation, ToolCall, Usage, total_usage
 
 if TYPE_CHECKING:
     from gate.traces import TracedTurn
@@ -53,12 +52,6 @@ class TracedAgent(Agent):
         self.turns = 0
         self.reports_calls = inner.reports_calls
         self.explained = inner.explained
-
-    @classmethod
-    def make(
-        cls, options: Any, *, root: Path, environment: Mapping[str, str], recorded: Sequence[RecordedTrial]
-    ) -> Agent:
-        raise NotImplementedError("made of another agent")
 
     @property
     def starts_clock(self) -> bool:  # type: ignore[override]  # a class attribute there, a property here

@@ -263,11 +263,9 @@ def _responses(case: Case, trial: Trial | None, criteria: Iterable[Criterion]) -
 
 def worst_wording(comparison: Comparison, criterion: Criterion) -> Wording | None:
     """Return the current wording of the case that got most worse; None if its text is unknown."""
-    now, before = comparison.values(criterion), comparison.stored_values(criterion)
     gains = []
-    for case_id in comparison.paired:
-        if now.get(case_id) and before.get(case_id):
-            gains.append((criterion.direction.sign * (mean(now[case_id]) - mean(before[case_id])), case_id))
+    for case_id, (now, before) in comparison.values_of_both(criterion).items():
+        gains.append((criterion.direction.sign * (mean(now) - mean(before)), case_id))
     for _, case_id in sorted(gains):
         wording = _wording(comparison, case_id, criterion)
         if wording is not None:

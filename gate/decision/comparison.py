@@ -383,6 +383,12 @@ class Comparison(Struct, frozen=True, dict=True):
 
         return self.once(f"stored: {criterion.name}", by_case)
 
+    def values_of_both(self, criterion: Criterion) -> dict[str, tuple[Sequence[float], Sequence[float]]]:
+        """Return the values of the candidate and of the baseline, by paired case that has both."""
+        now, before = self.values(criterion), self.stored_values(criterion)
+        both = [case_id for case_id in self.paired if case_id in now and case_id in before]
+        return {case_id: (now[case_id], before[case_id]) for case_id in both}
+
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """Return the value with this name, computed at the first call for this comparison."""
         if name not in self._known:

@@ -90,7 +90,8 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
     """
     comparison = replace(comparison, reported=True)
     known = prepared(comparison)
-    if _failures_left_it_unmeasured(comparison):
+    by_both = (verdict_on(comparison, scheduled=scheduled).cause.problem for scheduled in (True, False))
+    if all(problem == "agent_fails" for problem in by_both):  # failures that did not recur left it unmeasured
         return tuple(known.trials)  # including answers: keeping only those would select by outcome
     excused_cases = {trial.case_id for trial in known.errors if trial.excused}
     down = [case for case in known.judged if case.id in excused_cases]
@@ -98,14 +99,6 @@ def trials_in_outage(comparison: Comparison) -> tuple[Trial, ...]:
         return ()
     first = min([trial.round for trial in known.trials])
     return tuple([trial for trial in known.trials if trial.round > first or trial.excused])
-
-
-def _failures_left_it_unmeasured(comparison: Comparison) -> bool:
-    """True if agent failures that did not recur left the suite unmeasured, so that running the job again may help."""
-    for scheduled in (True, False):
-        if verdict_on(comparison, scheduled=scheduled).cause.problem != "agent_fails":
-            return False
-    return True
 
 
 # --- trials before there is a verdict -------------------------------------------------------------
@@ -125,7 +118,10 @@ def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
         more, outcome = outcome, None
     elif not may_run or comparison.epochs_spent >= _last_epoch(comparison.settings):
         return outcome
-    found = _findings_without_baseline(comparison)
+    found: list[Finding] = []
+    if comparison.trials:
+        for criterion in comparison.blocking:
+            found += findings_of(comparison, criterion, None)
     if not _is_settled(comparison, found):
         if may_run and (more is None or more.narrows):  # while a threshold is open, too, the last epoch is whole
             more = _for_thresholds(comparison, outcome, found) or more
@@ -138,15 +134,6 @@ def _before_the_verdict(comparison: Comparison) -> More | Outcome | None:
     if more is not None:
         return outcome_without_runs(comparison, can_run=True)
     return outcome
-
-
-def _findings_without_baseline(comparison: Comparison) -> list[Finding]:
-    """Return the findings on the blocking criteria that do not depend on the baseline; none before the first trial."""
-    found: list[Finding] = []
-    if comparison.trials:
-        for criterion in comparison.blocking:
-            found += findings_of(comparison, criterion, None)
-    return found
 
 
 def _is_settled(comparison: Comparison, found: Sequence[Finding]) -> bool:
@@ -285,11 +272,12 @@ def _to_settle_failures(comparison: Comparison, table: Table, outcome: Outcome |
     is_open = cause.verdict is Verdict.INCONCLUSIVE or cause.problem == "agent_fails"
     if not new or not is_open or _lost_too_many_scores(comparison):
         return None
-    further = None
-    if comparison.settings.exact_epochs is None:
+    settings, further = comparison.settings, None
+    if settings.exact_epochs is None:
         further = _round_of(comparison, clearing(comparison), "asking again where the agent failed")
-    if further is None and len(new) < FEW_CRASHING and not probed(comparison):
-        further = _another_epoch(comparison)
+        is_early = comparison.epochs_spent < settings.max_epochs and not probed(comparison)
+        if further is None and len(new) < FEW_CRASHING and is_early:
+            further = _epochs(comparison, 1, "looking for further cases in which the agent fails")
     return further or _confirmation(comparison)
 
 
@@ -312,14 +300,6 @@ def _reruns_without_failures(comparison: Comparison, outcome: Outcome | None) ->
         return ()
     picked = [one for one in answer.requests if one.tag not in (FULL, NARROW)]
     return [one for one in picked if answering.issuperset(one.cases)]
-
-
-def _another_epoch(comparison: Comparison) -> More | None:
-    """Return one more epoch: one or two crashing cases prove little, and crashes are rarely isolated."""
-    settings = comparison.settings
-    if settings.exact_epochs is not None or comparison.epochs_spent >= settings.max_epochs:
-        return None
-    return _epochs(comparison, 1, "looking for further cases in which the agent fails")
 
 
 def _confirmation(comparison: Comparison, *, whole: bool = False) -> More | None:

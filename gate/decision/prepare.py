@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -37,22 +37,17 @@ def _with_scores_across_trials(
 ) -> tuple[Trial, ...]:
     """Return one side's trials with the scores of consistency, pass rate and pass^k, as far as criteria use them."""
     criteria, by_id = comparison.criteria, comparison.by_id
+
+    def outcome_of(trial: Trial) -> bool | None:
+        return _outcome_of(trial, by_id, _others(trial, criteria, not_comparable))
+
     found = compared(comparison.cases, criteria, trials, comparison.settings.quarantine)
-    outcome_of = _outcomes_by_others(by_id, criteria, not_comparable)
     found = with_outcomes(found, by_id, criteria, not_comparable)
     return all_pass.scored(found, by_id, criteria, outcome_of)
 
 
-def _outcomes_by_others(
-    cases: Mapping[str, Case], criteria: Sequence[Criterion], not_comparable: Mapping[tuple[str, str], Incomparable]
-) -> Callable[[Trial], bool | None]:
-    """Return a function that tells if a trial passes by the criteria that do not count passes themselves."""
-
-    def outcome_of(trial: Trial) -> bool | None:
-        case = cases.get(trial.case_id) or Case(trial.case_id, ())  # removed since the baseline
-        return passed(trial, case, _others(trial, criteria, not_comparable))
-
-    return outcome_of
+def _outcome_of(trial: Trial, cases: Mapping[str, Case], criteria: Sequence[Criterion]) -> bool | None:
+    return passed(trial, cases.get(trial.case_id) or Case(trial.case_id, ()), criteria)  # removed since the baseline
 
 
 def _others(
@@ -74,21 +69,20 @@ def with_outcomes(
 
     ``not_comparable``: the baseline's criteria that cannot be compared, by case; a trial there passes by the others.
     """
-    outcome_of = _outcomes_by_others(cases, criteria, not_comparable)
     names = [criterion.name for criterion in criteria if criterion.metric == RATE_METRIC]
     if not names:
         return trials
     found = []
     for trial in trials:
-        outcome = outcome_of(trial)
+        others = _others(trial, criteria, not_comparable)
+        outcome = _outcome_of(trial, cases, others)
         if outcome is None and trial.error is not None:
             found.append(trial)
             continue
+        score = Score(None, error=UNKNOWN)
         if outcome is not None:
             score = Score(float(outcome))
-        elif unchecked(trial, _others(trial, criteria, not_comparable)):
+        elif unchecked(trial, others):
             score = Score(None)
-        else:
-            score = Score(None, error=UNKNOWN)
         found.append(replace(trial, scores={**trial.scores, **dict.fromkeys(names, score)}))
     return tuple(found)

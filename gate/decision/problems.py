@@ -35,11 +35,9 @@ def measuring_problem(comparison: Comparison) -> Finding | None:
         return Finding.of("not_run", cases=tuple(silent))
     if silent:
         return _trials_lost(attempts, len(attempts), cases=tuple(silent))
-    return _lost_case(comparison) or _stopped_early(comparison)
-
-
-def _stopped_early(comparison: Comparison) -> Finding | None:
-    """Return the finding that the run ended before the epochs that a verdict needs."""
+    lost = _lost_case(comparison)
+    if lost is not None:
+        return lost
     epochs, wanted = comparison.whole_epochs, comparison.settings.exact_epochs or 1
     if comparison.stopped and epochs < wanted:
         return Finding.of("not_run", epochs=epochs, wanted=wanted)
@@ -89,12 +87,11 @@ def collapsed(comparison: Comparison) -> Finding | None:
     for criterion in comparison.blocking:
         if criterion.hard or not criterion.scale.is_bounded:
             continue
-        now, before = comparison.values(criterion), comparison.stored_values(criterion)
-        both = [case_id for case_id in comparison.paired if now.get(case_id) and before.get(case_id)]
+        both = comparison.values_of_both(criterion).values()
         worst, best = criterion.worst, criterion.best
         assert worst is not None and best is not None  # the scale is bounded
-        if has_collapsed([(now[case_id], before[case_id]) for case_id in both], worst, best):
-            trials = sum([len(now[case_id]) for case_id in both])
+        if has_collapsed(both, worst, best):
+            trials = sum([len(now) for now, _ in both])
             copies = bool(comparison.copies.cases)
             return Finding.of("collapsed", criterion=criterion.name, cases=len(both), trials=trials, copies=copies)
     return None

@@ -123,11 +123,9 @@ def _mean_loss(losses: Mapping[str, float], unit: Iterable[str]) -> float:
 # --- where a loss is concentrated -----------------------------------------------------------------
 
 
-def where(
-    comparison: Comparison, rows: Iterable[CriterionResult], verdict: Verdict, cause: Finding
-) -> tuple[Concentration, ...]:
+def where(comparison: Comparison, rows: Iterable[CriterionResult], cause: Finding) -> tuple[Concentration, ...]:
     """Return the groups in which a regression or an unproven loss is concentrated; usually none."""
-    if verdict not in EXPLAINED or not comparison.paired:
+    if cause.verdict not in EXPLAINED or not comparison.paired:
         return ()
     criterion = comparison.metrics[0]
     if cause.kind in ("suite_got_worse", "criteria_decide"):

@@ -28,6 +28,7 @@ from gate.statistics.intervals import (
     mean_interval,
     mean_of_means,
     quantile,
+    sample_variance,
     share_upper_bound,
     t_quantile,
 )
@@ -59,6 +60,8 @@ def _with_own_threshold(comparison: Comparison, criterion: Criterion) -> list[Ca
 class Group(Struct, frozen=True):
     """Values of epochs by case, including those that represent agent failures."""
 
+    correction: Correction | None
+    """The correction of a calibrated judge's scores, for means and their bounds."""
     values: list[list[float]] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
     """Number of values that represent agent failures, by case."""
@@ -68,12 +71,13 @@ class Group(Struct, frozen=True):
         self.values.append(values)
         self.failed.append(failed)
 
-    def mean(self, correction: Correction | None) -> float:
-        """Return the mean over cases, corrected if the judge is calibrated."""
+    @property
+    def mean(self) -> float:
+        """The mean over cases, corrected if the judge is calibrated."""
         plain = mean_of_means(self.values)
-        if correction is None:
+        if self.correction is None:
             return plain
-        return correction.value(plain, mean_fallen(self.values, self.failed))
+        return self.correction.value(plain, mean_fallen(self.values, self.failed))
 
     @property
     def trials(self) -> list[float]:
@@ -82,77 +86,79 @@ class Group(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True):
-    """The values for one requirement: those of comparable cases, and those of the others."""
+    """The values for the suite's requirements, without cases that have their own threshold."""
 
+    all: Group
+    """All judged cases of the candidate: those in ``kept`` and in ``new``."""
     kept: Group
+    """The cases that can be compared with the baseline."""
     before: Group
     """The baseline's values, for the cases in ``kept``."""
     new: Group
-    base: Group = field(default_factory=Group)
+    base: Group
     """The baseline's values, for all of its judged cases, even if they were edited or removed."""
-    correction: Correction | None = None
-    """The correction of a calibrated judge's scores, for means and their bounds."""
 
-    @property
-    def all(self) -> Group:
-        """All cases of the candidate."""
-        return Group(self.kept.values + self.new.values, self.kept.failed + self.new.failed)
-
-    @property
-    def value(self) -> float:
-        """The mean over all cases."""
-        return self.all.mean(self.correction)
+    def base_misses(self, criterion: Criterion) -> bool:
+        """True if the base's mean misses the threshold, both over all its cases and over those that are left of
+        them."""
+        assert criterion.threshold is not None
+        is_worse = criterion.direction.is_worse
+        return is_worse(self.base.mean, criterion.threshold) and is_worse(self.before.mean, criterion.threshold)
 
 
-def _judged_sample(comparison: Comparison, criterion: Criterion) -> Sample:
-    """Return the sample of all judged cases without their own threshold, computed once."""
+def _sample(comparison: Comparison, criterion: Criterion) -> Sample:
+    """Return the sample of a criterion, computed once."""
 
     def sample() -> Sample:
+        by = comparison.correction_of(criterion)
+        found = Sample(Group(by), Group(by), Group(by), Group(by), Group(by))
         own = {case.id for case in _with_own_threshold(comparison, criterion)}
-        cases = [case for case in comparison.judged if case.id not in own]
-        found = _sample_of(comparison, criterion, cases)
+        for case in comparison.judged:
+            if case.id in own:
+                continue
+            now, failed_now = _values_now(comparison, criterion, case.id)
+            before, failed_before = _values_before(comparison, criterion, case.id)
+            if now:
+                found.all.add(now, failed_now)
+            if now and before:
+                found.kept.add(now, failed_now)
+                found.before.add(before, failed_before)
+            elif now:
+                found.new.add(now, failed_now)
         for case_id, trials in comparison.baseline.items():
-            failed = _stand_ins(trials, criterion)
-            values = [*measured_values(trials, criterion), *failed]
+            values, failed = _with_failures(measured_values(trials, criterion), trials, criterion)
             if values and case_id not in own and case_id not in comparison.settings.quarantine:
-                found.base.add(values, len(failed))
-        return replace(found, correction=comparison.correction_of(criterion))
+                found.base.add(values, failed)
+        return found
 
     return comparison.once(f"sample: {criterion.name}", sample)
 
 
-def _sample_of(comparison: Comparison, criterion: Criterion, cases: Iterable[Case]) -> Sample:
-    """Return the values that a requirement applies to. An agent failure counts as the worst value of a bounded
-    scale."""
-    sample = Sample(Group(), Group(), Group())
-    values, stored = comparison.values(criterion), comparison.stored_values(criterion)
-    for case in cases:
-        failed_now: list[float] = []
-        failed_then: list[float] = []
-        if comparison.errors:
-            failed_now = _stand_ins(comparison.measured(case.id, full=True), criterion)
-        if (case.id, criterion.name) not in comparison.not_comparable:
-            failed_then = _stand_ins(comparison.baseline.get(case.id, ()), criterion)
-        now = [*values.get(case.id, ()), *failed_now]
-        then = [*stored.get(case.id, ()), *failed_then]
-        if now and then:
-            sample.kept.add(now, len(failed_now))
-            sample.before.add(then, len(failed_then))
-        elif now:
-            sample.new.add(now, len(failed_now))
-    return sample
+def _values_now(comparison: Comparison, criterion: Criterion, case_id: str) -> tuple[list[float], int]:
+    """Return the candidate's values of a case in its epochs, and how many of them represent agent failures."""
+    trials: Sequence[Trial] = ()
+    if comparison.errors:
+        trials = comparison.measured(case_id, full=True)
+    return _with_failures(comparison.values(criterion).get(case_id, ()), trials, criterion)
 
 
-def _stand_ins(trials: Iterable[Trial], criterion: Criterion) -> list[float]:
-    """Return the values that represent trials without a score because the agent failed."""
-    worst = criterion.worst
+def _values_before(comparison: Comparison, criterion: Criterion, case_id: str) -> tuple[list[float], int]:
+    """Return the baseline's values that can be compared with those."""
+    trials: Sequence[Trial] = ()
+    if (case_id, criterion.name) not in comparison.not_comparable:
+        trials = comparison.baseline.get(case_id, ())
+    return _with_failures(comparison.stored_values(criterion).get(case_id, ()), trials, criterion)
+
+
+def _with_failures(values: Sequence[float], trials: Iterable[Trial], criterion: Criterion) -> tuple[list[float], int]:
+    """Return the values, with the worst of a bounded scale for each trial without a score because the agent failed,
+    and the number of those."""
+    worst, failed = criterion.worst, 0
     if worst is None or criterion.metric == ALL_PASS:  # the metric itself has counted them
-        return []
-    found = []
+        return [*values], 0
     for trial in trials:
-        if trial.failed and trial.scores.get(criterion.name, NONE).does_not_apply:
-            found.append(worst)
-    return found
+        failed += trial.failed and trial.scores.get(criterion.name, NONE).does_not_apply
+    return [*values, *[worst] * failed], failed
 
 
 def can_fail(comparison: Comparison, criterion: Criterion) -> bool:
@@ -165,25 +171,49 @@ def can_fail(comparison: Comparison, criterion: Criterion) -> bool:
     return any(threshold is not None and not criterion.is_idle(threshold) for threshold in thresholds)
 
 
+CLEAR = 1.645
+"""Standard errors beyond which an agent exactly at a threshold misses it in at most 5 % of runs."""
+CLOSE = 0.05
+"""A threshold that an unchanged agent misses in at least this share of runs is reported."""
+
+
 def suite_threshold(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return the finding on the mean over epochs against the suite's threshold; None without a threshold or values."""
     if criterion.threshold is None or criterion.hard:
         return None
-    sample = _judged_sample(comparison, criterion)
-    if not sample.all.values:
+    sample = _sample(comparison, criterion)
+    values, kept = sample.all.values, sample.kept
+    if not values:
         return None
-    held = _held(comparison, sample, criterion)
-    if not criterion.direction.is_worse(held.value, held.threshold):
-        return _without_new_cases(sample, held, criterion) or _holds(sample, held, criterion)
-    if _is_excused(comparison, sample, held, criterion):
-        return Finding.of("mean", mean=replace(held, before=sample.before.mean(sample.correction)))
-    lost = _lost(comparison, criterion)
-    if lost and not _misses_with_hits(sample, held, criterion, lost):
-        return Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)
-    return _misses(sample, held, sample.all, criterion)
+    failed, measured = len(sample.all.trials), None
+    if comparison.values(criterion):
+        failed = sum(sample.all.failed)
+    if sample.all.correction is not None:
+        measured = mean_of_means(values)
+    failed_as = criterion.worst or 0.0
+    held = HeldMean(
+        sample.all.mean, criterion.threshold, len(values), failed=failed, failed_as=failed_as, measured=measured
+    )
+    if criterion.direction.is_worse(held.value, criterion.threshold):
+        if _is_excused(comparison, sample, criterion):
+            return Finding.of("mean", mean=replace(held, before=sample.before.mean))
+        lost = _lost(comparison, criterion)
+        if lost and not _misses_with_hits(sample, criterion, lost):
+            return Finding.of("mean", Verdict.NOT_MEASURED, mean=held, lost=lost)
+        return _misses(sample, held, sample.all, criterion)
+    is_lifted = bool(kept.values and sample.new.values) and criterion.direction.is_worse(kept.mean, criterion.threshold)
+    if is_lifted and not sample.base_misses(criterion):  # only cases new since then lift the mean over it
+        of_base = replace(held, value=kept.mean, cases=len(kept.values), failed=sum(kept.failed), measured=None)
+        return _misses(sample, of_base, kept, criterion)
+    found = Finding.of("mean", mean=held)
+    if criterion.blocking and sample.all.correction is None:
+        chance = chance_of_miss(values, criterion)
+        if chance is not None and chance >= CLOSE:
+            return found.but(chance=chance)
+    return found
 
 
-def _misses(sample: Sample, held: HeldMean, group: Group, criterion: Criterion, *, base_cases: bool = False) -> Finding:
+def _misses(sample: Sample, held: HeldMean, group: Group, criterion: Criterion) -> Finding:
     """Return the finding that the mean of a group misses its threshold, with its standard error between runs."""
     return Finding.of(
         "mean",
@@ -192,12 +222,8 @@ def _misses(sample: Sample, held: HeldMean, group: Group, criterion: Criterion, 
         trials=len(group.trials),
         error=standard_error(group.values),
         room=_with_room(sample, group, criterion),
-        base_cases=base_cases,
+        base_cases=group is sample.kept,
     )
-
-
-CLEAR = 1.645
-"""Standard errors beyond which an agent exactly at a threshold misses it in at most 5 % of runs."""
 
 
 def _with_room(sample: Sample, group: Group, criterion: Criterion) -> float | None:
@@ -213,52 +239,21 @@ def _with_room(sample: Sample, group: Group, criterion: Criterion) -> float | No
     variance = _variance_within(known.values)
     if variance is None or criterion.threshold is None:
         return None
-    error = math.sqrt(variance / len(group.trials))
-    room = known.mean(sample.correction) - criterion.direction.sign * CLEAR * error
+    room = known.mean - criterion.direction.sign * CLEAR * math.sqrt(variance / len(group.trials))
     if not criterion.direction.is_worse(room, criterion.threshold):
         return None
     return room
 
 
-def _held(comparison: Comparison, sample: Sample, criterion: Criterion) -> HeldMean:
-    assert criterion.threshold is not None
-    everything = sample.all
-    failed, measured = len(everything.trials), None
-    if comparison.values(criterion):
-        failed = sum(everything.failed)
-    if sample.correction is not None:
-        measured = mean_of_means(everything.values)
-    cases, failed_as = len(everything.values), criterion.worst or 0.0
-    return HeldMean(sample.value, criterion.threshold, cases, failed=failed, failed_as=failed_as, measured=measured)
-
-
-def _without_new_cases(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding | None:
-    """Return a finding if the base's own cases miss the threshold and only cases new since then lift the mean over
-    it."""
-    if not sample.kept.values or not sample.new.values:
-        return None
-    value = sample.kept.mean(sample.correction)
-    if not criterion.direction.is_worse(value, held.threshold) or _base_misses(sample, held, criterion):
-        return None
-    of_base = replace(held, value=value, cases=len(sample.kept.values), failed=sum(sample.kept.failed), measured=None)
-    return _misses(sample, of_base, sample.kept, criterion, base_cases=True)
-
-
-def _is_excused(comparison: Comparison, sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
+def _is_excused(comparison: Comparison, sample: Sample, criterion: Criterion) -> bool:
     """True if on changes the mean may be below the threshold because the base's was, too; new cases alone must meet
     it."""
+    assert criterion.threshold is not None
     if not criterion.ratchet or not comparison.excuses or not sample.before.values:
         return False
-    new = sample.new
-    if new.values and criterion.direction.is_worse(new.mean(sample.correction), held.threshold):
+    if sample.new.values and criterion.direction.is_worse(sample.new.mean, criterion.threshold):
         return False
-    return _base_misses(sample, held, criterion)
-
-
-def _base_misses(sample: Sample, held: HeldMean, criterion: Criterion) -> bool:
-    """True if the base's mean misses the threshold, both over all its cases and over those that are left of them."""
-    means = [group.mean(sample.correction) for group in (sample.base, sample.before)]
-    return all(criterion.direction.is_worse(one, held.threshold) for one in means)
+    return sample.base_misses(criterion)
 
 
 def _lost(comparison: Comparison, criterion: Criterion) -> int:
@@ -278,13 +273,13 @@ def _lost(comparison: Comparison, criterion: Criterion) -> int:
     return found
 
 
-def _misses_with_hits(sample: Sample, held: HeldMean, criterion: Criterion, lost: int) -> bool:
+def _misses_with_hits(sample: Sample, criterion: Criterion, lost: int) -> bool:
     """True if the mean misses its threshold even if every lost trial counts as the best value."""
-    if criterion.best is None:
+    if criterion.best is None or criterion.threshold is None:
         return False
     trials = len(sample.all.trials)
-    value = (held.value * trials + criterion.best * lost) / (trials + lost)
-    return criterion.direction.is_worse(value, held.threshold)
+    value = (sample.all.mean * trials + criterion.best * lost) / (trials + lost)
+    return criterion.direction.is_worse(value, criterion.threshold)
 
 
 def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
@@ -315,36 +310,15 @@ def chance_of_miss(groups: Sequence[Sequence[float]], criterion: Criterion, epoc
     return NormalDist().cdf(-room / spread)
 
 
-def _holds(sample: Sample, held: HeldMean, criterion: Criterion) -> Finding:
-    """Return the finding that a mean holds, with the chance that an unchanged agent misses it if that is not rare."""
-    found = Finding.of("mean", mean=held)
-    if not criterion.blocking or sample.correction is not None:
-        return found
-    chance = chance_of_miss(sample.all.values, criterion)
-    if chance is None or chance < CLOSE:
-        return found
-    return found.but(chance=chance)
-
-
-CLOSE = 0.05
-"""A threshold that an unchanged agent misses in at least this share of runs is reported."""
-
-
 def _variance_within(groups: Sequence[Sequence[float]]) -> float | None:
     """Return the variance of trials within a case, averaged over the cases, however often each ran; after a single
     epoch the larger variance of all trials."""
     values = list(chain.from_iterable(groups))
     if len(values) < 2:
         return None
-    freedom = len(values) - len(groups)
-    if freedom >= len(groups):
-        return mean([_squares(group) / (len(group) - 1) for group in groups if len(group) > 1])
-    return _squares(values) / (len(values) - 1)
-
-
-def _squares(values: Sequence[float]) -> float:
-    middle = mean(values)
-    return math.fsum([(value - middle) ** 2 for value in values])
+    if len(values) - len(groups) >= len(groups):
+        return mean([sample_variance(group) for group in groups if len(group) > 1])
+    return sample_variance(values)
 
 
 def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
@@ -353,38 +327,32 @@ def may_turn(comparison: Comparison, criterion: Criterion, most: int) -> bool:
     The mean after all epochs differs from the present one by a normal deviate with variance s²/n · r/(e·(e + r)), for n
     cases, e epochs so far, r further ones, and the variance s² of trials within a case.
     """
-    done = comparison.epochs
-    if criterion.threshold is None or criterion.hard or not criterion.blocking or not 0 < done < most:
+    done, threshold = comparison.epochs, criterion.threshold
+    if threshold is None or criterion.hard or not criterion.blocking or not 0 < done < most:
         return False
-    sample = _judged_sample(comparison, criterion)
+    sample = _sample(comparison, criterion)
     groups = sample.all.values
     if not groups:
         return False
-    if not _is_within_reach(sample, criterion, done / most):
+    value = sample.all.mean
+    is_missed = criterion.direction.is_worse(value, threshold)
+    extreme = criterion.worst
+    if is_missed:
+        extreme = criterion.best
+    if extreme is not None and sample.all.correction is None:  # as far as all further epochs can move the mean
+        furthest = value * (done / most) + extreme * (1 - done / most)
+        if criterion.direction.is_worse(furthest, threshold) == is_missed:
+            return False
+    if not sample.new.values and _is_excused(comparison, sample, criterion):
         return False
-    held = _held(comparison, sample, criterion)
-    if not sample.new.values and _is_excused(comparison, sample, held, criterion):
-        return False
-    distance = abs(sample.value - criterion.threshold)
-    variance = _variance_within(groups)
-    if variance is None and criterion.scale.is_bounded:  # a single trial
+    within = _variance_within(groups)
+    if within is None and criterion.scale.is_bounded:  # a single trial
         low, high = criterion.scale.range
-        variance = ((high - low) / 2) ** 2
-    if not variance:
+        within = ((high - low) / 2) ** 2
+    if not within:
         return False
-    spread = math.sqrt(variance / len(groups) * (most - done) / (done * most))
-    return NormalDist().cdf(-distance / spread) >= TURNS
-
-
-def _is_within_reach(sample: Sample, criterion: Criterion, share: float) -> bool:
-    """True if the best or the worst values in all further epochs would change the result. ``share``: that of the epochs
-    done among all."""
-    assert criterion.threshold is not None
-    is_missed = criterion.direction.is_worse(sample.value, criterion.threshold)
-    extreme = criterion.best if is_missed else criterion.worst
-    if extreme is None or sample.correction is not None:
-        return True
-    return criterion.direction.is_worse(sample.value * share + extreme * (1 - share), criterion.threshold) != is_missed
+    spread = math.sqrt(within / len(groups) * (most - done) / (done * most))
+    return NormalDist().cdf(-abs(value - threshold) / spread) >= TURNS
 
 
 QUIET = 0.003
@@ -421,22 +389,22 @@ def quiet_threshold(groups: Sequence[Sequence[float]], criterion: Criterion) -> 
 def own_thresholds(comparison: Comparison, criterion: Criterion) -> Finding | None:
     """Return the finding on the cases with their own threshold, each judged by its own trials; None if there are
     none."""
-    error = error_of_tests(comparison)
+    error, is_worse = error_of_tests(comparison), criterion.direction.is_worse
     held = excused = short = 0
     missed: list[tuple[HeldMean, int]] = []
     for case in _with_own_threshold(comparison, criterion):
-        sample, least = _sample_of(comparison, criterion, [case]), case.thresholds[criterion.name]
-        groups = sample.all.values
-        if not groups:
+        values, _ = _values_now(comparison, criterion, case.id)
+        if not values:
             continue
         held += 1
-        value = mean_of_means(groups)
-        if not _misses_own(sample, least, criterion, error):
-            short += criterion.direction.is_worse(value, least)
-        elif criterion.ratchet and comparison.excuses and _was_below(sample, least, criterion):
+        least = case.thresholds[criterion.name]
+        before, _ = _values_before(comparison, criterion, case.id)
+        if not _misses_own(values, least, criterion, error):
+            short += is_worse(mean(values), least)
+        elif criterion.ratchet and comparison.excuses and before and is_worse(mean(before), least):
             excused += 1
         else:
-            missed.append((HeldMean(value, least, len(groups), case.id), len(sample.all.trials)))
+            missed.append((HeldMean(mean(values), least, 1, case.id), len(values)))
     if not held:
         return None
     found = Finding.of("own_thresholds", cases=held, excused=excused, short=short)
@@ -447,15 +415,9 @@ def own_thresholds(comparison: Comparison, criterion: Criterion) -> Finding | No
     return replace(found, verdict=Verdict.BELOW_THRESHOLD)
 
 
-def _was_below(sample: Sample, least: float, criterion: Criterion) -> bool:
-    """True if the case was below its own threshold at the baseline."""
-    before = sample.before.values
-    return bool(before) and criterion.direction.is_worse(mean_of_means(before), least)
-
-
-def _misses_own(sample: Sample, least: float, criterion: Criterion, error: float) -> bool:
+def _misses_own(values: Sequence[float], least: float, criterion: Criterion, error: float) -> bool:
     """True if a case misses its own threshold: beyond chance, or in every one of a few trials."""
-    values, is_worse = sample.all.trials, criterion.direction.is_worse
+    is_worse = criterion.direction.is_worse
     if len(values) >= FEWEST_TRIALS and all(is_worse(value, least) for value in values):
         return True
     reach = _upper_bound(values, criterion, error)
@@ -484,40 +446,35 @@ def trial_limit(comparison: Comparison, criterion: Criterion) -> Finding | None:
         return None
     if criterion.limit is None and not any(criterion.name in case.thresholds for case in comparison.judged):
         return None
-    over = _trials_over(comparison, criterion)
-    if not over:
-        return Finding.of("limit")
-    beyond = [(value, case) for value, case in over if not _was_above(comparison, criterion, value, case)]
-    verdict = Verdict.PASS
-    if beyond:
-        verdict = Verdict.BELOW_THRESHOLD
-    value, case = max(beyond or over, key=lambda one: one[0])
-    return Finding.of("limit", verdict, case_id=case.id, value=value, limit=mark(criterion, case), over=len(beyond))
-
-
-def _trials_over(comparison: Comparison, criterion: Criterion) -> list[tuple[float, Case]]:
-    """Return the values of trials above their case's limit, each with the case."""
-    found = []
+    over: list[tuple[float, float, str]] = []
+    beyond = []
     for case in comparison.judged:
         limit = mark(criterion, case)
         if limit is None:
             continue
         for value in measured_values(comparison.measured(case.id), criterion):
             if value > limit:
-                found.append((value, case))
-    return found
+                over.append((value, limit, case.id))
+                if value > _most_excused(comparison, criterion, case.id, limit):
+                    beyond.append(over[-1])
+    if not over:
+        return Finding.of("limit")
+    verdict = Verdict.PASS
+    if beyond:
+        verdict = Verdict.BELOW_THRESHOLD
+    value, limit, case_id = max(beyond or over, key=lambda one: one[0])
+    return Finding.of("limit", verdict, case_id=case_id, value=value, limit=limit, over=len(beyond))
 
 
-def _was_above(comparison: Comparison, criterion: Criterion, value: float, case: Case) -> bool:
-    """True if this case exceeded its limit at the baseline, and the value is within the margin of its highest trial
-    there."""
-    if not (criterion.ratchet and comparison.excuses) or (case.id, criterion.name) in comparison.not_comparable:
-        return False
-    limit = mark(criterion, case)
-    before = measured_values(comparison.baseline.get(case.id, ()), criterion)
-    if limit is None or not before:
-        return False
-    return max(before) > limit and value <= _with_margin(max(before), criterion)
+def _most_excused(comparison: Comparison, criterion: Criterion, case_id: str, limit: float) -> float:
+    """Return the largest value that is excused: the limit, or if the case exceeded it at the baseline, the highest
+    trial there and the margin."""
+    if not (criterion.ratchet and comparison.excuses) or (case_id, criterion.name) in comparison.not_comparable:
+        return limit
+    highest = max(measured_values(comparison.baseline.get(case_id, ()), criterion), default=limit)
+    if highest <= limit:
+        return limit
+    return _with_margin(highest, criterion)
 
 
 def _with_margin(value: float, criterion: Criterion) -> float:
@@ -529,21 +486,26 @@ def _with_margin(value: float, criterion: Criterion) -> float:
 
 def quantile_limits(comparison: Comparison, criterion: Criterion) -> list[Finding]:
     """Return the findings on quantiles over all trials of epochs; a binomial test shows if too many exceed a limit."""
+    found: list[Finding] = []
     if not criterion.quantiles:
-        return []
-    sample = _judged_sample(comparison.in_epochs, criterion)
-    if not sample.all.values:
-        return []
-    return [_quantile(comparison, criterion, sample, q, limit) for q, limit in criterion.quantiles]
+        return found
+    sample = _sample(comparison.in_epochs, criterion)
+    if sample.all.values:
+        may_excuse = criterion.ratchet and comparison.excuses and bool(sample.before.values)
+        for q, limit in criterion.quantiles:
+            found.append(_quantile(sample, q, limit, criterion, error_of_tests(comparison), may_excuse=may_excuse))
+    return found
 
 
-def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: float, limit: float) -> Finding:
-    error = error_of_tests(comparison)
+def _quantile(
+    sample: Sample, q: float, limit: float, criterion: Criterion, error: float, *, may_excuse: bool
+) -> Finding:
     values, before = sample.all.trials, sample.before.trials
     found = Finding.of("limit", q=q, value=quantile(values, q), limit=limit)
     if found["value"] <= limit:
         return found
-    if criterion.ratchet and comparison.excuses and before and _base_exceeds(sample, q, limit):
+    # The base may exceed the limit, too, both over all its cases and over those that are left of them.
+    if may_excuse and quantile(sample.base.trials, q) > limit and quantile(before, q) > limit:
         if _risen(sample, q, criterion, error):
             return replace(found.but(before=quantile(before, q)), verdict=Verdict.BELOW_THRESHOLD)
         values = sample.new.trials  # the others are excused
@@ -554,11 +516,6 @@ def _quantile(comparison: Comparison, criterion: Criterion, sample: Sample, q: f
         return replace(found.but(over=over, trials=len(values)), verdict=Verdict.BELOW_THRESHOLD)
     too_few = len(values) < FEWEST_TRIALS
     return replace(found.but(trials=len(values), too_few=too_few), verdict=Verdict.INCONCLUSIVE)
-
-
-def _base_exceeds(sample: Sample, q: float, limit: float) -> bool:
-    """True if the base's quantile exceeds the limit, both over all its cases and over those that are left of them."""
-    return min(quantile(sample.base.trials, q), quantile(sample.before.trials, q)) > limit
 
 
 def _risen(sample: Sample, q: float, criterion: Criterion, error: float) -> bool:

@@ -110,7 +110,11 @@ def result_of_table(table: Table) -> SuiteResult:
     """Return the decided suite, with the facts that change no verdict."""
     cause = judge(table)
     comparison = table.comparison
-    result = SuiteResult(
+    finds = None
+    if cause.verdict is Verdict.PASS and table.outcome is not None:
+        finds = drop_found(comparison)
+    groups, further = by_group(comparison, table.cases)
+    return SuiteResult(
         suite_id=comparison.suite_id,
         verdict=cause.verdict,
         cause=cause,
@@ -122,17 +126,10 @@ def result_of_table(table: Table) -> SuiteResult:
         if_accepted=if_accepted(table),
         below=below(table),
         seed=comparison.seed,
-    )
-    groups, further = by_group(comparison, result.cases)
-    finds = None
-    if result.verdict is Verdict.PASS and result.outcome is not None:
-        finds = drop_found(comparison)
-    return replace(
-        result,
         finds=finds,
         course=course(comparison),
-        changes=changes(comparison, result.cases),
-        warnings=warnings(comparison, result),
+        changes=changes(comparison, table.cases),
+        warnings=warnings(comparison, cause),
         agent_runs=len(comparison.trials),
         errors=len(lost_to_infrastructure(comparison.trials)),
         retried=sum([trial.attempts - 1 for trial in comparison.trials]),
@@ -140,5 +137,5 @@ def result_of_table(table: Table) -> SuiteResult:
         groups=groups,
         further_groups=further,
         replayed=replayed_share(comparison),
-        concentrated=where(comparison, result.criteria, result.verdict, result.cause),
+        concentrated=where(comparison, table.rows, cause),
     )

@@ -9,25 +9,19 @@ from typing import Any
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import base_gone, failures_excused, lost_to_infrastructure
-from gate.decision.outcomes import outcomes_of
+from gate.decision.pairs import pairs_of
 from gate.decision.settings import MOST_STORED, Goal
 from gate.decision.unseen import fell_silent, silence
-from gate.model import SILENT, SuiteResult, Trial, Verdict
+from gate.model import SILENT, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
 
-MEASURABLE = 0.05
-"""Minimum duration in seconds of a first answer for a faster second one to count."""
-MOST_QUICKER = 0.75
-"""Share of the cases whose repeats must be quicker to indicate a cache; a cold server is slow only for the first
-few."""
 
-
-def warnings(comparison: Comparison, result: SuiteResult) -> tuple[Finding, ...]:
+def warnings(comparison: Comparison, cause: Finding) -> tuple[Finding, ...]:
     """Return the findings that weaken the verdict without changing it."""
     found: list[Finding] = []
     if comparison.same_as:  # no loss to miss
-        if result.cause.kind != "same_agent":
+        if cause.kind != "same_agent":
             found.append(Finding.of("same_agent", commit=comparison.same_as))
     else:
         found += _thin_baseline(comparison)
@@ -103,13 +97,8 @@ def _drop_found(comparison: Comparison) -> float | None:
 
 def _counts(comparison: Comparison) -> tuple[tuple[int, int], ...]:
     """Return the stored trials that passed and all stored ones, by paired case."""
-    counts = []
-    for case_id in comparison.paired:
-        case, criteria = comparison.by_id[case_id], comparison.comparable(case_id)
-        outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
-        if outcomes:
-            counts.append((sum(outcomes), len(outcomes)))
-    return tuple(counts)
+    stored = pairs_of(comparison, comparison.metrics[0]).before.values()
+    return tuple([(round(sum(outcomes)), len(outcomes)) for outcomes in stored if outcomes])
 
 
 # --- lost trials -----------------------------------------------------------------------------------
@@ -184,25 +173,9 @@ def _constant_answers(comparison: Comparison) -> list[Finding]:
         trials = comparison.measured(case.id)
         if len(trials) > 1 and any(map(_said, trials)):
             groups.append(trials)
-    if len(groups) < 3 or any(_differ(trials) for trials in groups):
+    if len(groups) < 3 or any(len(set(map(_said, trials))) > 1 for trials in groups):
         return []
-    why = "steady"
-    if sum(map(_is_quicker, groups)) >= MOST_QUICKER * len(groups):
-        why = "faster"
-    return [Finding.of("answers_say_little", why=why, cases=len(groups), of=len(groups))]
-
-
-def _differ(trials: Sequence[Trial]) -> bool:
-    return len(set(map(_said, trials))) > 1
-
-
-def _is_quicker(trials: Sequence[Trial]) -> bool:
-    """True if each repeat of a case took less than a fifth of the time of its first trial, if that is long enough to
-    tell."""
-    first = trials[0].duration
-    if first is None or first <= MEASURABLE:
-        return False
-    return all(trial.duration is not None and trial.duration < first / 5 for trial in trials[1:])
+    return [Finding.of("answers_say_little", why="steady", cases=len(groups), of=len(groups))]
 
 
 def _said(trial: Trial) -> tuple[Any, ...]:

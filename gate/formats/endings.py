@@ -21,7 +21,7 @@ CUT_OFF: Mapping[str, str] = {
 """The cause by which an answer was cut off, by the reason given for its end: the limit of its length, or a filter."""
 
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-_PLACES = frozenset(
+PLACES = frozenset(
     {*_KEYS, "response_metadata", "choices", "candidates", "incomplete_details", "type", "object", "status"}
 )
 """All keys of an answer that `endings` reads."""
@@ -35,7 +35,7 @@ def cut_off_by(reason: Any) -> str:
 def endings(body: Any) -> list[Any]:
     """Return the reasons that a model's answer, its first choice and its metadata give for their end."""
     body = as_mapping(body)
-    if _PLACES.isdisjoint(body.keys()):
+    if PLACES.isdisjoint(body.keys()):
         return []  # as in most messages
     places = [body, as_mapping(body.get("response_metadata"))]
     for key in ("choices", "candidates"):

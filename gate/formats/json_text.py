@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from msgspec.json import Encoder
@@ -75,6 +75,13 @@ _ENCODER = Encoder()
 # --- what is refused ------------------------------------------------------------------------------
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise RefusedTextError("duplicate key")
+    return value
+
+
 def _refuse(word: str) -> NoReturn:
     raise RefusedTextError(f"{word} is not a JSON number")
 
@@ -95,19 +102,9 @@ def finite(digits: str) -> float:
     return value
 
 
-def _decoder(kind: type[dict[Any, Any]], constant: Callable[[str], Any]) -> json.JSONDecoder:
-    """Return a decoder whose objects are of a kind; ``constant`` returns the value of ``NaN`` and its like."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
-        value = kind(pairs)
-        if len(value) != len(pairs):
-            raise RefusedTextError("duplicate key")
-        return value
-
-    return json.JSONDecoder(object_pairs_hook=unique, parse_constant=constant, parse_float=finite)
-
-
-_STRICT, _MARKED, _WITH_NAN = _decoder(dict, _refuse), _decoder(Fields, _refuse), _decoder(dict, _refuse_but_nan)
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=finite)
+_MARKED = json.JSONDecoder(object_pairs_hook=Fields, parse_constant=_refuse, parse_float=finite)
+_WITH_NAN = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_but_nan, parse_float=finite)
 
 
 def is_too_deep(value: Any, most: int = MAX_NESTING + 1) -> bool:
@@ -226,5 +223,5 @@ def _without_surrogates(value: Any) -> Any:
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
         pairs = [(_without_surrogates(key), _without_surrogates(item)) for key, item in dict.items(value)]
-        return type(value)(pairs)
+        return type(value)(dict(pairs))
     return value

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.errors import SAME_MEANING
-from gate.formats.endings import endings, noting_its_end
+from gate.formats.endings import PLACES, endings, noting_its_end
 from gate.formats.json_text import json_or_text
 from gate.formats.names import ARGUMENTS, CALL_ID, CALLS, NAME, RESULT, ROLES, first_value, is_result
 from gate.formats.reading import carried, changed, known_value, leave_unread, says_something
@@ -142,7 +142,7 @@ def to_call(raw: Any) -> ToolCall:
                 raise FormatError(f"the call of {name} has {key!r}: name its arguments 'arguments'")
     return ToolCall(
         name=name,
-        args=carried(to_arguments(args)),
+        args=to_arguments(args),
         id=optional_text(raw, *CALL_ID, "id"),
         result=carried(raw.get("result", raw.get("output"))),
         error=error,
@@ -151,9 +151,9 @@ def to_call(raw: Any) -> ToolCall:
 
 
 def to_arguments(raw: Any) -> Any:
-    """Return arguments as a value: a JSON text is parsed, an empty text means none, any other value is kept."""
+    """Return arguments as a value: a JSON text is parsed, an empty text means none, any other value is carried."""
     if not isinstance(raw, str):
-        return raw
+        return carried(raw)
     if not raw.strip():
         return {}
     return json_or_text(raw)
@@ -410,10 +410,10 @@ def _read(reading: _Reading, message: Mapping[str, Any]) -> None:
 
 
 def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
-    content = message.get("content")
-    typed = _typed(content) + _typed(message.get("parts"))
-    if content is None and isinstance(message.get("parts"), list):
-        content = message["parts"]
+    content, held = message.get("content"), message.get("parts")
+    typed = _typed(content) + _typed(held)
+    if content is None and isinstance(held, list):
+        content = held
     parts = _parts(content)
     if not parts and isinstance(message.get("refusal"), str):
         parts = (Part(message["refusal"]),)
@@ -423,6 +423,9 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
         reading.trajectory.add(call)
     for part in _results_in(typed):  # of tools that the provider ran
         _answer(reading, part, _failed(part))
+    if _ABOUT_MODEL.isdisjoint(message.keys()):  # as in most messages
+        reading.usages.append(None)
+        return
     usage = to_usage(message.get("usage") or message.get("usage_metadata"))
     if usage is not None and usage.model is None:
         named = as_mapping(message.get("response_metadata"))
@@ -430,6 +433,10 @@ def _read_assistant(reading: _Reading, message: Mapping[str, Any]) -> None:
     usage = noting_its_end(usage, message)
     if usage is not None or _is_from_model(message):
         reading.usages.append(usage)
+
+
+_ABOUT_MODEL = PLACES | {"usage", "usage_metadata"}
+"""The keys by which a message tells how the model made it."""
 
 
 def _is_from_model(message: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.formats.names import camel
-from gate.formats.positions import Key
+from gate.formats.positions import Key, RefusedTextError
 
 
 class Fields(dict[Any, Any]):
@@ -20,8 +20,11 @@ class Fields(dict[Any, Any]):
 
     __slots__ = ("read",)
 
-    def __init__(self, held: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+    def __init__(self, held: Mapping[Any, Any] | list[tuple[Any, Any]]) -> None:
+        """Raises `RefusedTextError` if two of the given pairs have the same key."""
         dict.__init__(self, held)
+        if len(self) != len(held):
+            raise RefusedTextError("duplicate key")
         self.read: set[Any] = set()
 
     def __getitem__(self, key: Any) -> Any:

@@ -434,11 +434,10 @@ def _read(document: Document) -> Contents:
         cases.append(case)
         for loss in found.losses:
             losses.append(replace(loss, case=case.id, location=str(document.location(number))))
-        origin = f"{document.location(number)}, trial 1"
         if found.recorded is not None:
-            recorded.append(RecordedTrial(case.id, 1, (found.recorded,), origin=origin))
+            recorded.append(RecordedTrial(case.id, 1, (found.recorded,)))
         elif found.unanswered:
-            recorded.append(RecordedTrial(case.id, 1, (), NO_ANSWER, origin))
+            recorded.append(RecordedTrial(case.id, 1, (), NO_ANSWER))
     criteria = None
     if any(case.rubrics for case in cases):
         criteria = _CRITERIA

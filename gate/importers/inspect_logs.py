@@ -94,7 +94,7 @@ def read(document: Document) -> Contents:
             if (known.turns, known.options) != (case.turns, case.options):
                 raise FormatError(f"sample {case.id!r} has a different input or target from an earlier epoch")
             given = list(_given(sample))
-            trial = _trial(sample, case, location, tuple(score for score, _ in given))
+            trial = _trial(sample, case, tuple(score for score, _ in given))
             if (trial.case_id, trial.number) in seen:
                 raise FormatError(f"epoch {trial.number} of sample {case.id!r} occurs twice")
         seen.add((trial.case_id, trial.number))
@@ -180,25 +180,24 @@ def _scorers(sample: Sample) -> Iterator[str]:
     yield from map(str, as_mapping(scores))
 
 
-def _trial(sample: Sample, case: Case, location: Location, scores: tuple[ForeignScore, ...]) -> RecordedTrial:
+def _trial(sample: Sample, case: Case, scores: tuple[ForeignScore, ...]) -> RecordedTrial:
     """Return the trial of a sample. Raises `FormatError`."""
     epoch = sample.get("epoch", 1)
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
         raise FormatError("epoch: expected a whole number from 1")
-    origin = f"{location}, epoch {epoch}"
     if sample.get("invalidation"):
         raise FormatError(f"sample {case.id!r} was invalidated")
     error = sample.get("error")
     if error:
         if isinstance(error, Mapping):
             error = error.get("message")
-        return RecordedTrial(case.id, epoch, (), shorten(str(error), MAX_ERROR_CHARS), origin)
+        return RecordedTrial(case.id, epoch, (), shorten(str(error), MAX_ERROR_CHARS))
     said = messages.to_invocation(_plain(sample.get("messages"), sample))
     usage, duration = _usage(sample), messages.number(sample.get("working_time"), "working_time")
     invocation: Invocation = replace(said, user=case.turns[0].user, usage=usage or said.usage, duration=duration)
     if not is_answered([invocation]):
-        return RecordedTrial(case.id, epoch, (), NO_ANSWER, origin)
-    return RecordedTrial(case.id, epoch, (replace(invocation, foreign=scores),), origin=origin)
+        return RecordedTrial(case.id, epoch, (), NO_ANSWER)
+    return RecordedTrial(case.id, epoch, (replace(invocation, foreign=scores),))
 
 
 def _given(sample: Sample) -> Iterator[tuple[ForeignScore, bool]]:

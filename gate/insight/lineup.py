@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain, combinations
 from math import fsum
 from pathlib import Path
@@ -15,7 +15,7 @@ from gate.decision.outcomes import PASS_RATE, RATE_METRIC, passed
 from gate.decision.own_models import OwnModels, moved, own_models_of
 from gate.errors import ConfigError, MeasureError, nearest
 from gate.insight.lineup_figures import Measured, count_comparisons, dominated, measures_of, preferences_of
-from gate.model import FULL, Case, Criterion, Direction, Scale, Side, Trial
+from gate.model import FULL, Case, Direction, Scale, Side, Trial
 from gate.model.lineup import Lineup, LineupEntry, OrderedVote
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import load_to_judge
@@ -26,7 +26,7 @@ from gate.system.prices import turn_cost
 MOST_ENTRIES = 26
 """Maximum number of entries: each has a letter."""
 COST, LATENCY, TOKENS = "cost of a trial", "latency of a trial", "tokens of a trial"
-_SAME_AS = {"cost": COST, "latency": LATENCY, "tokens": TOKENS}
+_SAME_AS = ("cost", "latency", "tokens")
 """Criteria that measure what is compared in any case."""
 OTHER_WAY = "measured in another way"
 NOT_MEASURED = "not measured"
@@ -93,8 +93,9 @@ def line_up(
     """
     terms = terms or own_terms(contenders[0].record)
     common = common_cases(contenders, terms)
-    measured = [_pass_rate(contenders, common, terms), *_criteria(contenders, common, terms), *_spending(common)]
-    pairs = _voted(votes, len(contenders))
+    measured = list(_measured(contenders, common, terms))
+    voted = {frozenset((vote.first, vote.second)) for vote in votes}
+    pairs = [(one, other) for other, one in combinations(range(len(contenders)), 2) if {one, other} in voted]
     comparisons = count_comparisons(measured, len(pairs))
     measures = measures_of(measured, comparisons)
     names = [one.name for one in measures]
@@ -108,31 +109,14 @@ def line_up(
         cases=len(common.cases),
         comparisons=comparisons,
         quality=quality,
-        cost=_named(COST, names),
-        latency=_named(LATENCY, names),
+        cost=COST if COST in names else "",
+        latency=LATENCY if LATENCY in names else "",
         dominated=dominated(axes, len(contenders)),
         preferences=preferences_of(votes, pairs, comparisons),
         votes=tuple(votes),
         judge_cost_usd=judge_cost_usd,
         notes=(*_notes(contenders, common, measured), *_drift(entries)),
     )
-
-
-def _named(measure: str, names: Sequence[str]) -> str:
-    """Return the measure if anything was measured of it; else empty."""
-    if measure in names:
-        return measure
-    return ""
-
-
-def _voted(votes: Sequence[OrderedVote], entries: int) -> list[tuple[int, int]]:
-    """Return the judged pairs, the later entry first."""
-    seen = {(vote.first, vote.second) for vote in votes}
-    pairs = []
-    for other, one in combinations(range(entries), 2):
-        if (one, other) in seen or (other, one) in seen:
-            pairs.append((one, other))
-    return pairs
 
 
 # --- common cases and trials ----------------------------------------------------------------------
@@ -195,75 +179,52 @@ def _entry(one: Contender, trials: Mapping[str, Sequence[Trial]]) -> LineupEntry
 # --- their measurements ---------------------------------------------------------------------------
 
 
-def _values(
-    common: SharedCases, value: Callable[[Case, Trial], float | None], use: Sequence[bool]
-) -> tuple[dict[str, list[float]], ...]:
-    """Return the values of the measured trials by case, for each contender; empty for those not used."""
-    found: list[dict[str, list[float]]] = []
-    for trials, used in zip(common.trials, use, strict=True):
-        groups: dict[str, list[float]] = {}
-        found.append(groups)
-        if not used:
-            continue
-        for case in common.cases:
-            for trial in trials.get(case.id, ()):
-                if not trial.measured:
-                    continue
-                known = value(case, trial)
-                if known is not None:
-                    groups.setdefault(case.id, []).append(known)
-    return tuple(found)
+Value = Callable[[Case, Trial], float | None]
+"""Returns the value of a measured trial; None if it has none."""
 
 
-def _pass_rate(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Measured:
-    """Return the pass rate, by the blocking criteria that all contenders measured in the same way."""
-    criteria = _passing(contenders, terms)
+def _measured(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterator[Measured]:
+    """Yield the pass rate, each criterion, and cost, latency and tokens of answered trials.
 
-    def outcome(case: Case, trial: Trial) -> float | None:
-        found = passed(trial, case, criteria)
-        if found is None:
-            return None
-        return float(found)
+    A trial passes by the criteria that all contenders measured in the same way; a criterion has values of those that
+    measured it like the first one that did.
+    """
 
-    everybody = [True] * len(contenders)
-    return Measured(PASS_RATE, Scale.BINARY, Direction.HIGHER, _values(common, outcome, everybody))
+    def measure(name: str, scale: Scale, direction: Direction, value: Value, apart: tuple[str, ...] = ()) -> Measured:
+        values = []
+        for place, trials in enumerate(common.trials):
+            if apart and apart[place]:
+                trials = {}  # noqa: PLW2901
+            values.append(_values(common.cases, trials, value))
+        return Measured(name, scale, direction, tuple(values), apart)
 
-
-def _passing(contenders: Sequence[Contender], terms: Terms) -> list[Criterion]:
-    """Return the criteria that decide if a trial passes and that all contenders measured in the same way."""
-    found = []
+    passing, first = [], contenders[0].record.header.measures
     for criterion in terms.criteria:
-        prints = {one.record.header.measures.get(criterion.name) for one in contenders}
-        if criterion.metric == RATE_METRIC or prints != {criterion.fingerprint}:
-            continue
-        if not any(_apart(contenders, criterion.name)):
-            found.append(criterion)
-    return found
-
-
-def _criteria(contenders: Sequence[Contender], common: SharedCases, terms: Terms) -> Iterable[Measured]:
-    """Yield the scores of each criterion, for entries that measured it like the first one that did."""
-    for name, criterion in _known(contenders, terms).items():
-        if criterion.metric == RATE_METRIC or criterion.metric in _SAME_AS:
-            continue
-        apart = _apart(contenders, name)
-
-        def score(_: Case, trial: Trial, name: str = name) -> float | None:
-            found = trial.scores.get(name)
-            if found is None:
-                return None
-            return found.value
-
-        values = _values(common, score, [not why for why in apart])
-        yield Measured(name, criterion.scale, criterion.direction, values, apart)
-
-
-def _known(contenders: Sequence[Contender], terms: Terms) -> dict[str, Criterion]:
-    """Return the criteria of all contenders by name; those of the terms take precedence."""
-    known = {criterion.name: criterion for criterion in terms.criteria}
+        is_same = first.get(criterion.name) == criterion.fingerprint and not any(_apart(contenders, criterion.name))
+        if is_same and criterion.metric != RATE_METRIC:
+            passing.append(criterion)
+    known = {criterion.name: criterion for criterion in terms.criteria}  # these take precedence
     for one in contenders:
         known = {**{criterion.name: criterion for criterion in one.record.header.criteria}, **known}
-    return known
+    yield measure(PASS_RATE, Scale.BINARY, Direction.HIGHER, lambda case, trial: passed(trial, case, passing))
+    for name, criterion in known.items():
+        if criterion.metric != RATE_METRIC and criterion.metric not in _SAME_AS:
+            apart = _apart(contenders, name)
+            yield measure(name, criterion.scale, criterion.direction, partial(_score, name), apart)
+    yield measure(COST, Scale.USD, Direction.LOWER, _cost)
+    yield measure(LATENCY, Scale.SECONDS, Direction.LOWER, _latency)
+    yield measure(TOKENS, Scale.COUNT, Direction.LOWER, _tokens)
+
+
+def _values(cases: Sequence[Case], trials: Mapping[str, Sequence[Trial]], value: Value) -> dict[str, list[float]]:
+    """Return the values of the measured trials, by case."""
+    found: dict[str, list[float]] = {}
+    for case in cases:
+        for trial in trials.get(case.id, ()):
+            known = value(case, trial) if trial.measured else None
+            if known is not None:
+                found.setdefault(case.id, []).append(float(known))
+    return found
 
 
 def _apart(contenders: Sequence[Contender], name: str) -> tuple[str, ...]:
@@ -285,15 +246,11 @@ def _apart(contenders: Sequence[Contender], name: str) -> tuple[str, ...]:
     return tuple(apart)
 
 
-def _spending(common: SharedCases) -> Iterable[Measured]:
-    """Yield cost, latency and tokens of answered trials, for entries that report them."""
-    every = [True] * len(common.trials)
-    for name, scale, value in (
-        (COST, Scale.USD, _cost),
-        (LATENCY, Scale.SECONDS, _latency),
-        (TOKENS, Scale.COUNT, _tokens),
-    ):
-        yield Measured(name, scale, Direction.LOWER, _values(common, value, every))
+def _score(name: str, _: Case, trial: Trial) -> float | None:
+    found = trial.scores.get(name)
+    if found is None:
+        return None
+    return found.value
 
 
 def _cost(_: Case, trial: Trial) -> float | None:

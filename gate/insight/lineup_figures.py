@@ -13,8 +13,7 @@ from msgspec import Struct
 from gate.decision.estimates import estimate_of
 from gate.model import Direction, Estimate, Scale
 from gate.model.lineup import Difference, Dominated, Measure, OrderedVote, Preference
-from gate.statistics.intervals import mean
-from gate.statistics.simultaneous import paired_difference
+from gate.statistics.intervals import mean, simultaneous_change
 
 LEVEL = 0.95
 """Probability that all intervals of differences hold simultaneously."""
@@ -74,7 +73,7 @@ def _difference(found: Measured, one: int, other: int, comparisons: int) -> Diff
     step = 0.0
     if found.scale.is_zero_to_one:
         step = _step(groups)
-    value, low, high = paired_difference(differences, comparisons=comparisons, step=step, level=LEVEL)
+    value, low, high = simultaneous_change(differences, comparisons=comparisons, step=step, level=LEVEL)
     least, most = found.scale.range  # no difference is larger than the scale
     low, high = max(low, least - most), min(high, most - least)
     return Difference(one, other, Estimate(value, low, high, len(differences), trials, LEVEL))
@@ -170,7 +169,7 @@ def _rate(scores: Sequence[float], comparisons: int) -> Estimate | None:
     others."""
     if not scores:
         return None
-    value, low, high = paired_difference(scores, comparisons=comparisons, step=1.0, level=LEVEL)
+    value, low, high = simultaneous_change(scores, comparisons=comparisons, step=1.0, level=LEVEL)
     if len(scores) < 2:
         return Estimate((1 + value) / 2, 0.0, 1.0, 1, 1, level=0.0)
     low, high = max(0.0, (1 + low) / 2), min(1.0, (1 + high) / 2)

@@ -75,10 +75,7 @@ def ratchet(config: Config, record: Path | None, environment: Mapping[str, str],
     """
     plans = make_plans(config, environment)
     found = _records(config, plans, record, environment)
-    margin = config.file.gate.pass_rate_margin
-    if margin is None:
-        margin = Scale.BINARY.default_margin
-    proposals = [propose(known, plan, config, margin) for plan, known in found]
+    proposals = [propose(known, plan, config) for plan, known in found]
     told = [_told(one) for one in proposals]
     changed = _by_file(config, [plan for plan, _ in found], proposals, len(plans))
     for path, keys, raised in changed:
@@ -119,68 +116,59 @@ def _records(
 # --- limits that can be stricter ------------------------------------------------------------------
 
 
-def propose(record: Record, plan: Plan, config: Config, margin: float) -> Proposal:
+def propose(record: Record, plan: Plan, config: Config) -> Proposal:
     """Return thresholds that an unchanged agent misses in at most 1 % of runs, and limits of quantiles by interval.
 
     A higher threshold makes more trials fail, so it is raised only as far as the record's pass rate falls by at most
-    ``margin``, and not below the required pass rate if the record reaches it today.
+    its margin, and not below the required pass rate if the record reaches it today.
     """
     record = as_baseline(record)
-    measured = record.header.measures
     terms = terms_of_plan(plan, config, settings_of(config, now()))
     suite = judge_record(record, [NO_REFERENCE], terms)
-    results = {row.criterion.name: row for row in suite.criteria}
     epochs, criteria = _epochs(record, plan), list(plan.criteria)
     before = _pass_rate(epochs, criteria)
     if suite.verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         why = f"all: the record itself does not pass: {View(suite).headline}"
         return Proposal(plan.suite.id, (), (why,), (before, before))
-    rate = _rate_criterion(criteria)
+    rate = next((one for one in criteria if one.metric == RATE_METRIC), None)
+    margin = config.file.gate.pass_rate_margin
+    if margin is None:
+        margin = Scale.BINARY.default_margin
     least = before - margin
     if rate is not None and rate.blocking and rate.threshold is not None and rate.threshold <= before:
         least = max(least, rate.threshold)
-
-    def still_passes(changed: Sequence[Criterion]) -> bool:
-        return _pass_rate(epochs, changed) >= least - 1e-9
-
-    raised: list[Raised] = []
-    kept: list[str] = []
+    results = {row.criterion.name: row for row in suite.criteria}
+    found: list[Raised | str] = []
     for place, criterion in enumerate(plan.criteria):
         if criterion.hard or criterion.metric == RATE_METRIC:
             continue
-        if measured.get(criterion.name) != criterion.fingerprint:
-            kept.append(f"{criterion.name}: measured by other options, another metric or judge, or not at all")
+        if record.header.measures.get(criterion.name) != criterion.fingerprint:
+            found.append(f"{criterion.name}: measured by other options, another metric or judge, or not at all")
             continue
+
+        def holds(value: float, place: int = place) -> bool:
+            return _pass_rate(epochs, _with_threshold(criteria, place, value)) >= least - 1e-9
+
         result = results[criterion.name]
-        raised += _quantiles(result)
-        for q, estimate in result.quantiles:
-            if estimate.level == 0.0:
-                kept.append(f"{criterion.name}: too few trials for an interval of p{q * 100:g}")
+        found += _quantiles(result)
         room = quiet_threshold([measured_values(trials, criterion) for _, trials in epochs], criterion)
-        found = _threshold(result, room, place, criteria, still_passes)
-        if isinstance(found, Raised):
-            raised.append(found)
-            criteria[place] = replace(criterion, threshold=found.after, pass_threshold=found.after)
-        elif found:
-            kept.append(found)
+        found.append(_threshold(criterion, result.candidate, room, holds))
+        if isinstance(found[-1], Raised):
+            criteria[:] = _with_threshold(criteria, place, found[-1].after)
     if rate is not None:
         judged = judge_record(record, [NO_REFERENCE], replace(terms, criteria=tuple(criteria))).criteria
-        room = quiet_threshold(_outcomes(epochs, criteria), rate)
         row = next(row for row in judged if row.criterion.name in (PASS_RATE, rate.name))
-        found = _rate(rate, row, room)
-        if isinstance(found, Raised):
-            raised.append(found)
-        elif found:
-            kept.append(found)
+        if row.candidate is not None:
+            room = quiet_threshold(_outcomes(epochs, criteria), rate)
+            found.append(_threshold(rate, row.candidate, room, lambda _: True))
+    raised = [one for one in found if isinstance(one, Raised)]
+    kept = [one for one in found if isinstance(one, str) and one]
     return Proposal(plan.suite.id, tuple(raised), tuple(kept), (before, _pass_rate(epochs, criteria)))
 
 
-def _rate_criterion(criteria: Sequence[Criterion]) -> Criterion | None:
-    """Return the criterion on the pass rate; None if none is configured."""
-    for criterion in criteria:
-        if criterion.metric == RATE_METRIC:
-            return criterion
-    return None
+def _with_threshold(criteria: Sequence[Criterion], place: int, value: float) -> list[Criterion]:
+    changed = replace(criteria[place], threshold=value, pass_threshold=value)
+    return [*criteria[:place], changed, *criteria[place + 1 :]]
 
 
 def _epochs(record: Record, plan: Plan) -> Epochs:
@@ -207,78 +195,44 @@ def _pass_rate(epochs: Epochs, criteria: Sequence[Criterion]) -> float:
 
 
 def _threshold(
-    result: CriterionResult,
-    room: float | None,
-    place: int,
-    criteria: Sequence[Criterion],
-    holds: Callable[[Sequence[Criterion]], bool],
+    criterion: Criterion, estimate: Estimate | None, room: float | None, holds: Callable[[float], bool]
 ) -> Raised | str:
     """Return the highest threshold up to ``room`` under which enough trials pass, or the reason it stays; empty if
     there is nothing to say."""
-    criterion, estimate = result.criterion, result.candidate
-    least, step = criterion.threshold, criterion.scale.step
+    name, least, step = criterion.name, criterion.threshold, criterion.scale.step
     if least is None or step is None or criterion.direction is Direction.LOWER:
         return ""
-    top = _grid(room, step)
-    if estimate is None or top is None or top <= least:
-        return _stays(criterion, room)
-
-    def at(steps: int) -> list[Criterion]:
-        value = round(steps * step, 10)
-        return [*criteria[:place], replace(criterion, threshold=value, pass_threshold=value), *criteria[place + 1 :]]
-
-    low, high = math.floor(least / step + 1e-9), round(top / step)
-    judges_trials = criterion.blocking
-    while judges_trials and low < high and not holds(at(high)):
-        middle = (low + high) // 2
-        if middle == low:
-            high = low
-        elif holds(at(middle)):
-            low, high = middle, high - 1
+    if estimate is None or room is None:
+        return f"{name}: too few trials to say how much it varies"
+    low, high = math.floor(least / step + 1e-9), math.floor(room / step + 1e-9)
+    if round(high * step, 10) <= least:
+        limit, most = figure(least, criterion.scale), figure(room, criterion.scale)
+        return f"{name}: at {limit}; above {most} an unchanged agent would miss it in more than 1 % of runs"
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(round(middle * step, 10)):
+            low = middle
         else:
-            high = middle
+            high = middle - 1
     after = round(high * step, 10)
     if after <= least:
-        return f"{criterion.name}: a trial passes at the threshold, and above {least:g} too many would fail"
-    return Raised(criterion.name, "threshold", least, after, criterion.scale, estimate)
+        return f"{name}: a trial passes at the threshold, and above {least:g} too many would fail"
+    return Raised(name, "threshold", least, after, criterion.scale, estimate)
 
 
-def _rate(rate: Criterion, result: CriterionResult, room: float | None) -> Raised | str:
-    """Return the highest required pass rate up to ``room``, or the reason it stays; empty if there is nothing to
-    say."""
-    top = _grid(room, Scale.BINARY.step)
-    if rate.threshold is None or result.candidate is None:
-        return ""
-    if top is None or top <= rate.threshold:
-        return _stays(rate, room)
-    return Raised(rate.name, "threshold", rate.threshold, top, Scale.BINARY, result.candidate)
-
-
-def _grid(room: float | None, step: float | None) -> float | None:
-    """Return a threshold rounded down to a step, or None if there is none."""
-    if room is None or step is None:
-        return None
-    return round(math.floor(room / step + 1e-9) * step, 10)
-
-
-def _stays(criterion: Criterion, room: float | None) -> str:
-    if room is None:
-        return f"{criterion.name}: too few trials to say how much it varies"
-    limit, most = figure(criterion.threshold, criterion.scale), figure(room, criterion.scale)
-    return f"{criterion.name}: at {limit}; above {most} an unchanged agent would miss it in more than 1 % of runs"
-
-
-def _quantiles(result: CriterionResult) -> list[Raised]:
+def _quantiles(result: CriterionResult) -> list[Raised | str]:
     """Return limits of quantiles that can be lowered to the upper end of their interval, rounded up to two digits."""
-    criterion, found = result.criterion, []
-    limits = dict(criterion.quantiles)
+    criterion, limits = result.criterion, dict(result.criterion.quantiles)
+    found: list[Raised | str] = []
     for q, estimate in result.quantiles:
-        if estimate.level == 0.0 or estimate.high <= 0:
-            continue
-        digits = 1 - math.floor(math.log10(estimate.high))
-        after = round(math.ceil(estimate.high * 10**digits - 1e-9) / 10**digits, 10)
-        if after < limits[q]:
-            found.append(Raised(criterion.name, f"p{q * 100:g}", limits[q], after, criterion.scale, estimate))
+        key = f"p{q * 100:g}"
+        if estimate.level == 0.0:
+            found.append(f"{criterion.name}: too few trials for an interval of {key}")
+        elif estimate.high > 0:
+            digits = 1 - math.floor(math.log10(estimate.high))
+            after = round(math.ceil(estimate.high * 10**digits - 1e-9) / 10**digits, 10)
+            if after < limits[q]:
+                found.append(Raised(criterion.name, key, limits[q], after, criterion.scale, estimate))
     return found
 
 

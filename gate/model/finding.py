@@ -285,10 +285,10 @@ answers clear them."""
 WhyCasesFail = Literal["thin_baseline", "copies", "base_fails_too"]
 """The baseline has too few trials; repeats are copies of one answer; the base commit's agent fails them too."""
 LostBy = Literal["infrastructure", "agent", "base", "scoring"]
-WhySayLittle = Literal["no_calls", "one_answer", "steady", "faster", "other_runs_differ", "cut_off"]
+WhySayLittle = Literal["no_calls", "one_answer", "steady", "other_runs_differ", "cut_off"]
 """Only the baseline shows that tool calls are reported; all ``answers`` to ``cases`` cases are the same; repeats give
-identical answers, and no more is known; they are also five times faster; other runs give other answers; ``answers`` of
-``of`` ended at the limit of their length."""
+identical answers, and no more is known; other runs give other answers; ``answers`` of ``of`` ended at the limit of
+their length."""
 
 OF_CRITERION: Mapping[KindName, FindingKind] = {
     "not_judged": kind(

@@ -119,8 +119,6 @@ class RecordedTrial(Struct, frozen=True, gc=False):
     number: int
     invocations: Sequence[Invocation]
     error: str | None = None
-    origin: str = ""
-    """Its place and its number there, for messages."""
 
 
 class Suite(Struct, frozen=True):

@@ -19,8 +19,6 @@ RULED_OUT = "ruled out at 95 % confidence"
 Student interval: steady cases hide their failures, so an unseen failure is added."""
 SHOWN_BROKEN = 5
 """Maximum number of broken cases that a reason names."""
-COUNTED = "in which the agent failed counted as"
-"""The effect of a threshold on a trial without a score."""
 
 
 def reason(row: CriterionResult) -> str:
@@ -51,27 +49,17 @@ def fails_besides(row: CriterionResult) -> str:
     return f"its {what}, too ({'; '.join(said)})"
 
 
-def with_failures(row: CriterionResult) -> HeldMean | None:
+def failed_as(mean: HeldMean) -> str:
+    """Return text like ``3 trials in which the agent failed counted as 0``."""
+    return f"{count(mean.failed, 'trial')} in which the agent failed counted as {mean.failed_as:g}"
+
+
+def with_failures(row: CriterionResult) -> str:
     """Return the mean held to a threshold if it counts failures of the agent, which the figures do not show."""
     for one in row.findings:
         if one.kind == "mean" and one["mean"].failed:
-            held: HeldMean = one["mean"]
-            return held
-    return None
-
-
-def failed_as(mean: HeldMean) -> str:
-    """Return text like ``3 trials in which the agent failed counted as 0``."""
-    return f"{count(mean.failed, 'trial')} {COUNTED} {mean.failed_as:g}"
-
-
-def counted_failures(row: CriterionResult) -> str:
-    """Return the finding of `with_failures` in words; empty if there is none, or if the reason includes it."""
-    mean = with_failures(row)
-    if mean is None or COUNTED in reason(row):
-        return ""
-    value, least = figures((mean.value, mean.threshold), row.criterion.scale)
-    return f"{failed_as(mean)} against the threshold: mean {value} over {count(mean.cases, 'case')}, threshold {least}"
+            return _of_mean(one, row.criterion)[0]
+    return ""
 
 
 def only_warns(row: CriterionResult) -> bool:

@@ -28,7 +28,7 @@ from gate.reports.formatting import (
     value_of,
 )
 from gate.reports.labels import TONES, VERDICTS
-from gate.reports.reasons import COUNTED, counted_failures, excludes_gain, is_excused, only_warns, reason, why_apart
+from gate.reports.reasons import excludes_gain, is_excused, only_warns, reason, why_apart, with_failures
 
 HOLDS = (Verdict.PASS, Verdict.NOT_APPLIED)
 
@@ -275,16 +275,19 @@ class RowView:
         return reason(self.found)
 
     @property
-    def counted_failures(self) -> str:
-        """Agent failures that a threshold counts, unless the reason mentions them."""
-        return counted_failures(self.found)
+    def full_reason(self) -> str:
+        """The reason, and the mean that counts the agent's failures if the reason does not state it."""
+        mean = with_failures(self.found)
+        if mean in self.reason:
+            return self.reason
+        return "; ".join(filter(None, (self.reason, mean)))
 
     @property
     def words(self) -> str:
-        """The reason if the figures do not show it, and failures that a threshold counts."""
-        if self.needs_words or COUNTED in self.reason:
-            return "; ".join(filter(None, (self.reason, self.counted_failures)))
-        return self.counted_failures
+        """The words on what the figures do not show."""
+        if self.needs_words:
+            return self.full_reason
+        return with_failures(self.found)
 
     @property
     def not_compared(self) -> str:

@@ -6,7 +6,6 @@ import math
 
 from gate.decision.causes import ROUNDING, most_suspect, proven_by_cases, proven_by_mean, tallies
 from gate.decision.estimates import natural
-from gate.decision.outcomes import PASS_RATE
 from gate.model import (
     Criterion,
     Direction,
@@ -23,7 +22,7 @@ from gate.model.course import Course
 from gate.reports.certainty import seen_by_chance
 from gate.reports.formatting import TYPICAL, agree, chance_and_limit, change, count, listing, percentage
 from gate.reports.reasons import RULED_OUT, stage_text
-from gate.reports.words import about, causes, is_lower_better, pooled
+from gate.reports.words import causes, is_lower_better, pooled
 
 FEW_CASES = 10
 
@@ -33,8 +32,10 @@ def story(suite: SuiteResult) -> tuple[str, ...]:
     course = suite.course
     if course is None:
         return ()
-    parts = [*_epochs(course), *_reran(course), *_confirmed(suite), *_asked_besides(course)]
-    parts.append(_runs(course))
+    parts = [*_epochs(course), *_reran(course)]
+    if suite.outcome is not None and suite.outcome.cases:
+        parts.append(f"{len(suite.outcome.cases)} confirmed broken")
+    parts += [*_asked_besides(course), _runs(course)]
     lines = ["; ".join(parts)]
     if suite.outcome is not None:
         lines += _how_decided(suite, suite.outcome)
@@ -72,16 +73,6 @@ def _reran(course: Course) -> list[str]:
         said += f" ({count(runs, 'run')}, {course.baseline_reruns:,} of the baseline's agent)"
     elif runs > high:
         said += f" ({count(runs, 'run')})"
-    return [said]
-
-
-def _confirmed(suite: SuiteResult) -> list[str]:
-    """Return the cases proven to be broken, with names if the headline has none."""
-    if suite.outcome is None or not suite.outcome.cases:
-        return []
-    said = f"{len(suite.outcome.cases)} confirmed broken"
-    if not _headline_names_cases(suite):
-        said += f" ({listing(suite.outcome.cases)})"
     return [said]
 
 
@@ -145,16 +136,13 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
         return [f"regression proven{_proof(suite, outcome, stage)}"]
-    lines = [f"{stage}: {seen_by_chance(look.p)}; {_detected(evidence)}"]
+    lines = [f"{stage}: {seen_by_chance(look.p)}"]
     if (suite.course is not None and suite.course.concurrent) or outcome.stage.concurrent:
         lines.append("the drop against the stored baseline did not show with both commits run now")
     if outcome.stage.kind is StageKind.MOVED_BEFORE:
         lines.append("against the baseline's newest runs alone no drop shows: the provider may have moved before them")
     if outcome.verdict == "INCONCLUSIVE":
         lines += _bounds(suite, evidence)
-        if evidence.named:
-            cases = listing(evidence.named)
-            lines.append(f"suspected, but not proven at this error rate: {cases}; more baseline trials would tell")
     return lines
 
 
@@ -240,13 +228,6 @@ def _proven_by_cases(suite: SuiteResult, outcome: Outcome) -> list[str]:
 
 
 # --- open questions -------------------------------------------------------------------------------
-
-
-def _detected(evidence: EvidenceSummary) -> str:
-    rate = evidence.metrics.get(PASS_RATE)
-    if rate is None or rate.detectable is None:
-        return "which drop is found in so few trials is not known"
-    return f"a drop of about {about(rate.detectable)} shows in four of five such runs"
 
 
 def _blocking(suite: SuiteResult, evidence: EvidenceSummary) -> list[tuple[Criterion, MetricChange]]:

@@ -651,7 +651,6 @@ WORDS: Table = {
         "no_calls": SAY_LITTLE + "no answer reports a tool call, and some at the baseline did",
         "one_answer": SAY_LITTLE + "the agent gave one and the same answer {answers:time} in {cases:case}",
         "steady": ALIKE + ": a fixed seed, a cache, or a deterministic agent",
-        "faster": ALIKE + ", and five times faster: a cache, or a server that was still starting",
         "cut_off": (
             "{answers} of {of:answer} ended early, at the model's limit of length (`max_tokens`) or by a content filter"
         ),

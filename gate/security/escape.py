@@ -178,13 +178,9 @@ def console(text: str, limit: int = 2_000) -> str:
 
 def html(text: str) -> str:
     """Return text for an HTML element or a quoted attribute; keeps newlines."""
-    return _entities(visible(text))
-
-
-def _entities(text: str) -> str:
     from html import escape  # weight: it brings all named entities, and few reports are HTML
 
-    return escape(text)
+    return escape(visible(text))
 
 
 def xml_text(text: str) -> str:

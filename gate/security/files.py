@@ -148,14 +148,9 @@ def _refusal(path: Path, name: str, folder: int) -> OSError:
 def _guarded(path: Path) -> tuple[Path, tuple[str, ...], bool]:
     """Return the trusted part of a folder's path, the steps below it, and True if a change may control those."""
     for above in reversed((path, *path.parents)):
-        if _is_top(above):
+        if above == Path.cwd() or os.path.lexists(above / ".git"):  # the working directory, or a repository's top
             return above, path.relative_to(above).parts, True
     return path, (), False
-
-
-def _is_top(folder: Path) -> bool:
-    """True if a change may control everything below this folder: the working directory, or the top of a repository."""
-    return folder == Path.cwd() or os.path.lexists(folder / ".git")
 
 
 @contextmanager

@@ -6,9 +6,8 @@ An envelope has exactly one valid form; any other is refused, so that no byte ca
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode, encode
@@ -35,7 +34,7 @@ class _Envelope(Struct, forbid_unknown_fields=True, rename="camel"):
 
 def signed(payload: bytes, private_key: bytes) -> bytes:
     """Return the envelope of a payload. Raises ConfigError unless the key is an ed25519 key in PEM."""
-    key = _private(private_key)
+    key: Ed25519PrivateKey = _loaded(private_key, "private")
     found = _Signature(_key_id(key.public_key()), _text(key.sign(_encoded(payload))))
     return encode(_Envelope(_text(payload), PAYLOAD_TYPE, (found,))) + b"\n"
 
@@ -47,7 +46,7 @@ def opened(envelope: bytes, public_key: bytes) -> bytes:
         UntrustedError: not an envelope, or it was changed or signed with another key.
         ConfigError: the key is not a public ed25519 key in PEM.
     """
-    key = _public(public_key)
+    key: Ed25519PublicKey = _loaded(public_key, "public")
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -81,40 +80,19 @@ def _key_id(key: Ed25519PublicKey) -> str:
     return sha256(key.public_bytes_raw()).hexdigest()
 
 
-def _check_library() -> None:
+def _loaded(pem: bytes, kind: Literal["private", "public"]) -> Any:
+    """Return an ed25519 key. Raises ConfigError."""
     try:
-        import cryptography  # noqa: F401
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
     except ImportError as error:
         raise ConfigError("signatures need the package cryptography", hint=INSTALL) from error
-
-
-def _private(pem: bytes) -> Ed25519PrivateKey:
-    _check_library()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    found = _loaded(lambda: load_pem_private_key(pem, None), "private")
-    if not isinstance(found, Ed25519PrivateKey):
-        raise ConfigError("the key is not an ed25519 key", where="--key")
-    return found
-
-
-def _public(pem: bytes) -> Ed25519PublicKey:
-    _check_library()
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    found = _loaded(lambda: load_pem_public_key(pem), "public")
-    if not isinstance(found, Ed25519PublicKey):
-        raise ConfigError("the key is not an ed25519 key", where="--key")
-    return found
-
-
-def _loaded(load: Callable[[], object], kind: str) -> object:
-    from cryptography.exceptions import UnsupportedAlgorithm
-
     try:
-        return load()
+        found: object = load_pem_private_key(pem, None) if kind == "private" else load_pem_public_key(pem)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's message may contain parts of the key
         hint = "`openssl genpkey -algorithm ed25519` makes one; an encrypted one is not read"
         raise ConfigError(f"not a {kind} key in PEM", where="--key", hint=hint) from None
+    if not isinstance(found, Ed25519PrivateKey | Ed25519PublicKey):
+        raise ConfigError("the key is not an ed25519 key", where="--key")
+    return found

@@ -35,16 +35,19 @@ def mean_of_means(groups: Iterable[Sequence[float]]) -> float:
     return mean([mean(group) for group in groups])
 
 
-def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
-    """Return the sample standard deviation, √(Σ(x − x̄)² / (n − 1)); None for fewer than two values.
-
-    ``middle``: the mean, if already known.
-    """
-    if len(values) < 2:
-        return None
+def sample_variance(values: Sequence[float], middle: float | None = None) -> float:
+    """Return the sample variance of at least two values, Σ(x − x̄)² / (n − 1); ``middle``: the mean, if already
+    known."""
     if middle is None:
         middle = mean(values)
-    return math.sqrt(math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1))
+    return math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1)
+
+
+def deviation(values: Sequence[float], middle: float | None = None) -> float | None:
+    """Return the sample standard deviation; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    return math.sqrt(sample_variance(values, middle))
 
 
 def log_beta(a: float, b: float) -> float:
@@ -281,6 +284,33 @@ def paired_change(
         return centre, -math.inf, math.inf
     half = t_quantile((1 + level) / 2, n - 1) * math.sqrt(stdev(differences) ** 2 / n + extra_variance)
     return centre, centre - half, centre + half
+
+
+def simultaneous_change(
+    differences: Sequence[float], *, comparisons: int, step: float = 0.0, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Return the mean of the cases' differences with an interval that is one of several.
+
+    All of ``comparisons`` intervals cover their true values with probability at least ``level``, however they depend on
+    each other, if each covers it with 1 − (1 − level)/comparisons (Dunn 1961). Student's interval; for zeros and ones
+    with one more case on either side that differs by one trial (Bonett & Price 2012 for a single trial), since steady
+    cases hide possible differences. ``benchmarks/side_by_side.py`` measures the coverage.
+
+    Args:
+        differences: one agent's mean minus the other's, for each case that both have.
+        comparisons: number of intervals that hold simultaneously, at least 1.
+        step: change of a case's mean by one trial if scores are zeros and ones; else 0.
+        level: for all intervals together, 0–1.
+
+    Returns:
+        (mean, low, high); for a single case the ends are infinite.
+    """
+    own = 1 - (1 - level) / comparisons
+    if len(differences) < 2:
+        return mean(differences), -math.inf, math.inf
+    _, low, high = paired_change([*differences, *([step, -step] if step else [])], level=own)
+    centre = mean(differences)
+    return centre, min(low, centre), max(high, centre)
 
 
 EARLY = 1 - 0.05 / 1.5

@@ -97,7 +97,7 @@ def _read(document: Document) -> Contents:
             case = _case(document, body, keys)
             metrics = [adk.mapping(one, "a result of a metric") for one in _items(body, "overall_eval_metric_results")]
             counts[case.id] += 1
-            trial = _trial(body, case, metrics, f"{document.location(*keys)}, run {counts[case.id]}", counts[case.id])
+            trial = _trial(body, case, metrics, counts[case.id])
             for metric in metrics:
                 losses += [loss for loss in _criterion(criteria, metric) if loss not in losses]
         known = cases.get(case.id)
@@ -153,18 +153,18 @@ def _pairs(body: Body) -> list[Body]:
     return [adk.mapping(pair, f"an item of {what}") for pair in _items(body, what)]
 
 
-def _trial(body: Body, case: Case, metrics: list[Body], origin: str, number: int) -> RecordedTrial:
+def _trial(body: Body, case: Case, metrics: list[Body], number: int) -> RecordedTrial:
     status = adk.get(body, "final_eval_status")
     if status not in STATUSES:
         raise FormatError(f"unknown final_eval_status {shorten(repr(status), 40)}: {PASSED_OR_NOT}")
     invocations = tuple(map(_invocation, _pairs(body)))
     if not is_answered(invocations):
-        return RecordedTrial(case.id, number, (), "google-adk records no answer", origin)
+        return RecordedTrial(case.id, number, (), "google-adk records no answer")
     found = list(filter(None, map(_foreign, metrics)))
     if status in FAILED and not any(adk.get(one, "eval_status") in FAILED for one in metrics):
         found.append(ForeignScore(SCORER, 0.0, "google-adk counts it as failed, by no metric"))
     *before, last = invocations
-    return RecordedTrial(case.id, number, (*before, replace(last, foreign=tuple(found))), origin=origin)
+    return RecordedTrial(case.id, number, (*before, replace(last, foreign=tuple(found))))
 
 
 def _foreign(metric: Body) -> ForeignScore | None:

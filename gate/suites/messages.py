@@ -183,7 +183,8 @@ def _gather(
         at: tuple[Key, ...] = ()
         if keys is not None:
             at = (*keys, index)
-        trial, case, stated, said, error = _row(_Located(document, raw, at), fields, groups)
+        place = _Located(document, raw, at)
+        trial, case, stated, said, error = _row(place, fields, groups)
         if fields.trials is not None:
             if trial is None:
                 raise document.error("`trials` needs `trial`, the path of each row's number")
@@ -198,7 +199,7 @@ def _gather(
             kept = spill.keep(said)
         elif error is None:
             kept = (said,)
-        group.add(trial, case, RecordedTrial(case.id, 0, kept, error, str(document.location(*at))))
+        group.add(place, trial, case, kept, error)
     for number in sorted(wanted - known):
         raise document.error(f"no row has trial {number!r}", hint=f"known: {', '.join(sorted(known))}")
     recorded: list[RecordedTrial] = []
@@ -369,27 +370,28 @@ class _Group:
 
     def __init__(self, case: Case, stated: bytes) -> None:
         self.case, self.stated = case, stated
-        self._recorded: list[tuple[str | int | None, RecordedTrial]] = []
-        """The trials, each with its number in the row."""
+        self._recorded: list[tuple[str | int | None, Sequence[Invocation], str | None]] = []
+        """The trials: the number in the row, the conversation and the error."""
         self._seen: set[str] = set()
 
-    def add(self, number: str | int | None, case: Case, recorded: RecordedTrial) -> None:
+    def add(
+        self, place: _Located, number: str | int | None, case: Case, said: Sequence[Invocation], error: str | None
+    ) -> None:
         """Add a row. Raises `ConfigError` if it contradicts an earlier row of the case, or its trial exists already."""
         if case is not self.case:
             _check_agreed(self.case, case)
         if number is not None:
             if str(number) in self._seen:
-                raise ConfigError(f"case {case.id!r} has trial {number!r} twice", where=recorded.origin)
+                raise place.document.error(f"case {case.id!r} has trial {number!r} twice", *place.keys)
             self._seen.add(str(number))
-            recorded = replace(recorded, origin=f"{recorded.origin}, trial {number}")
-        self._recorded.append((number, recorded))
+        self._recorded.append((number, said, error))
 
     def trials(self) -> list[RecordedTrial]:
         """Return the recorded trials of the case, numbered from 1 in the order of the rows' trial numbers."""
         found = self._recorded
-        if all(isinstance(number, int) for number, _ in found):
+        if all(isinstance(number, int) for number, _, _ in found):
             found = sorted(found, key=lambda one: int(one[0] or 0))
-        return [replace(recorded, number=number) for number, (_, recorded) in enumerate(found, 1)]
+        return [RecordedTrial(self.case.id, number, said, error) for number, (_, said, error) in enumerate(found, 1)]
 
 
 def _check_agreed(first: Case, case: Case) -> None:

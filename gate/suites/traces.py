@@ -97,7 +97,7 @@ def _contents(conversations: Sequence[Conversation], reader: TraceReader, where:
         if conversation.turns:
             case = _case(conversation, where)
             cases.append(case)
-            trials.append(_trial(conversation, case, 1, where))
+            trials.append(_trial(conversation, case, 1))
     notes = _notes(conversations, reader.refused, where)
     return Contents(tuple(cases), tuple(trials), notes=notes, losses=losses_of(reader.unread))
 
@@ -107,9 +107,9 @@ def _case(conversation: Conversation, where: str) -> Case:
     return Case(conversation.session, turns, tags=conversation.tags, location=Location(where))
 
 
-def _trial(conversation: Conversation, case: Case, number: int, where: str) -> RecordedTrial:
+def _trial(conversation: Conversation, case: Case, number: int) -> RecordedTrial:
     said = tuple([turn.invocation for turn in conversation.turns])
-    return RecordedTrial(case.id, number, said, conversation.error, f"{where}: session {conversation.session}")
+    return RecordedTrial(case.id, number, said, conversation.error)
 
 
 def _notes(conversations: Sequence[Conversation], refused: Mapping[str, int], where: str) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def with_traces(suites: Sequence[Suite], paths: Sequence[Path], names: Sequence[
                 continue
             number, case = place
             trials = found[number, case.id]
-            trials.append(_trial(conversation, case, len(trials) + 1, where))
+            trials.append(_trial(conversation, case, len(trials) + 1))
     if not found:
         raise _nothing(names, lost)
     notes += _unmatched(lost)

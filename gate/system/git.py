@@ -14,7 +14,7 @@ import base64
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -159,7 +159,10 @@ class Git:
         self._partial: bool | None = None
         self._in_ci = in_ci(environment)
         if self.sealed is None:
-            kept = {name: value for name, value in environment.items() if _is_kept(name)}
+            kept = {}
+            for name, value in environment.items():
+                if not _DROPPED.fullmatch(name) and (name.startswith("GIT_CONFIG_") or not is_withheld(name)):
+                    kept[name] = value
             self.program = program(environment.get("PATH"))
             self.environment, self.signing = _parted({"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **kept, **_FIXED})
             self.has_lfs = shutil.which("git-lfs", path=self.environment.get("PATH")) is not None
@@ -170,7 +173,7 @@ class Git:
             self.program = self.sealed.program
             self.environment = _sealed_environment(self.sealed, root, environment)
             self.signing = {}
-            if _is_http(self.sealed.remotes.values()):
+            if any(url.startswith(("http://", "https://")) for url in self.sealed.remotes.values()):
                 self.signing = _numbered(self.sealed.network)
             self.has_lfs = False  # its filters are programs
             self._partial = self.sealed.is_partial
@@ -240,9 +243,9 @@ class Git:
         """Like `run`, for output in which a null byte ends each entry (``-z``)."""
         return [os.fsdecode(entry) for entry in self.run(*arguments).split(b"\0") if entry]
 
-    def ask(self, *arguments: str) -> str | None:
+    def ask(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str | None:
         """Like `text`, but None if git answers with exit code 1, its "no"."""
-        status, output, errors = self._call(arguments, b"", {})
+        status, output, errors = self._call(arguments, b"", environment or {})
         if status == 1:
             return None
         if status != 0:
@@ -634,13 +637,7 @@ class Git:
         """Return the HTTP header that this repository is configured to send to a URL, such as CI checkouts leave."""
         if not url.startswith(("http://", "https://")):
             return None
-        arguments = ("config", "--get-urlmatch", "http.extraHeader", url)
-        status, output, errors = self._call(arguments, b"", self.signing)
-        if status not in (0, 1):
-            raise self._failed(arguments, errors)
-        if status == 1:
-            return None
-        return os.fsdecode(output).removesuffix("\n") or None
+        return self.ask("config", "--get-urlmatch", "http.extraHeader", url, environment=self.signing) or None
 
     # --- more history ---------------------------------------------------------------------------
 
@@ -794,10 +791,6 @@ def _place(sealed: Sealed, root: Path) -> tuple[str, str]:
     return os.devnull, ""
 
 
-def _is_kept(name: str) -> bool:
-    return not _DROPPED.fullmatch(name) and (name.startswith("GIT_CONFIG_") or not is_withheld(name))
-
-
 def _parted(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the environment without headers that hold credentials, and the variables that add them."""
     entries = _entries(environment)
@@ -841,10 +834,6 @@ def _command_of(arguments: Sequence[str]) -> str:
             return argument
         next(rest, None)
     return ""
-
-
-def _is_http(urls: Iterable[str]) -> bool:
-    return any(url.startswith(("http://", "https://")) for url in urls)
 
 
 def with_header(environment: Mapping[str, str], url: str, header: str) -> dict[str, str]:

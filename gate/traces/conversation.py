@@ -152,20 +152,33 @@ def _continues(before: Draft, draft: Draft) -> bool:
 
 
 def _turn(draft: Draft) -> TracedTurn:
-    anchor, calls, user = draft.anchor, _calls(draft), _user(draft)
-    texts, knows_texts = _texts(draft)
+    anchor, is_agent = draft.anchor, draft.anchor.kind in AGENTIC
+    # The model calls of agents that speak to the user, in the order of their ends, and the answer in the turn's span.
+    own = sorted([call for call in draft.models if call.own], key=lambda call: (call.end, call.order))
+    final = tuple(said.texts_in([one for one in anchor.outputs() if one.role == "assistant"]))
+    texts = []
+    for call in own:
+        spoken = _said(call)
+        if spoken:
+            texts.append(spoken)
+    if final and (not texts or (is_agent and _folded(texts[-1]) != _folded(final))):
+        texts.append(final)
+    calls = _calls(draft)
     # Every call would be seen: there are spans of tools, or all outputs of the models are known.
     knows_calls = bool(draft.tools) or (bool(draft.models) and all(call.tells_calls for call in draft.models))
     known = {
-        RESPONSE: knows_texts,
+        RESPONSE: bool(texts) or (bool(own) and bool(own[-1].outputs())),
         CALLS: knows_calls,
         ARGUMENTS: all(call.args is not UNSET for call in calls),
         RESULTS: all(call.result is not UNSET for call in calls),
     }
+    asked: list[Operation | ModelCall] = [*draft.models, anchor]
+    if is_agent:
+        asked = [anchor, *draft.models]
     *before, answer = texts or [()]
     end = max([anchor.span.end, *(call.end for call in draft.models)])
     invocation = Invocation(
-        user=user,
+        user=first(said.user_text(step.inputs()) for step in asked),
         response=tuple(map(Part, answer)),
         tool_calls=tuple(map(_plain, calls)),
         intermediate=tuple(map(Part, chain.from_iterable(before))),
@@ -174,25 +187,12 @@ def _turn(draft: Draft) -> TracedTurn:
         reports_calls=knows_calls,
         unseen=tuple([part for part, is_known in known.items() if not is_known]),
     )
-    return TracedTurn(invocation, anchor.error or _why_unanswered(draft, texts) or None)
-
-
-def _user(draft: Draft) -> str:
-    """Return the user's text: the input of an agent or a model call, else that of another span around them."""
-    steps: list[Operation | ModelCall] = [*draft.models, draft.anchor]
-    if draft.anchor.kind in AGENTIC:
-        steps = [draft.anchor, *draft.models]
-    return first(said.user_text(step.inputs()) for step in steps)
-
-
-def _why_unanswered(draft: Draft, texts: Sequence[Sequence[str]]) -> str:
-    """Return the error that ended a turn without an answer, if its span has none; empty if there is an answer."""
-    own = _own(draft)
-    if own and _ends_the_turn(own[-1], own[:-1]) and not _concludes(draft, own):
-        return own[-1].error
-    if draft.root is not None and not texts:
-        return draft.root.error
-    return ""
+    error = anchor.error
+    if not error and own and _ends_the_turn(own[-1], own[:-1]) and not _concludes(final, own):
+        error = own[-1].error
+    elif not error and draft.root is not None and not texts:
+        error = draft.root.error
+    return TracedTurn(invocation, error or None)
 
 
 def _ends_the_turn(call: ModelCall, earlier: Sequence[ModelCall]) -> bool:
@@ -202,34 +202,12 @@ def _ends_the_turn(call: ModelCall, earlier: Sequence[ModelCall]) -> bool:
     return call.came_to_nothing and all(other.came_to_nothing for other in earlier if other.end > start)
 
 
-def _concludes(draft: Draft, own: Sequence[ModelCall]) -> bool:
+def _concludes(final: Sequence[str], own: Sequence[ModelCall]) -> bool:
     """True if the turn's span holds an answer: other words than those said along with a call."""
-    final = _folded(_final(draft))
     for call in own:
-        if said.calls_in(call.outputs()) and _folded(_said(call)) == final:
+        if said.calls_in(call.outputs()) and _folded(_said(call)) == _folded(final):
             return False
-    return bool(final)
-
-
-def _texts(draft: Draft) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the texts said to the user, the final one last, and whether the final one is known."""
-    own, final = _own(draft), _final(draft)
-    texts = list(filter(None, map(_said, own)))
-    if final and draft.anchor.kind in AGENTIC and (not texts or _folded(texts[-1]) != _folded(final)):
-        texts.append(final)
-    if not texts and final:
-        texts.append(final)
-    return texts, bool(texts) or (bool(own) and bool(own[-1].outputs()))
-
-
-def _own(draft: Draft) -> list[ModelCall]:
-    """Return the model calls of agents that speak to the user, in the order of their ends."""
-    return sorted((call for call in draft.models if call.own), key=lambda call: (call.end, call.order))
-
-
-def _final(draft: Draft) -> tuple[str, ...]:
-    """Return the answer in the turn's span."""
-    return tuple(said.texts_in([one for one in draft.anchor.outputs() if one.role == "assistant"]))
+    return bool(_folded(final))
 
 
 def _said(call: ModelCall) -> tuple[str, ...]:

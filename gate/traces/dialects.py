@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -44,10 +44,17 @@ _OPERATIONS = {
     "invoke_workflow": Kind.WORKFLOW,
     "execute_tool": Kind.TOOL,
 }
-_OPENINFERENCE = {"AGENT": Kind.AGENT, "LLM": Kind.MODEL, "TOOL": Kind.TOOL}
-_TRACELOOP = {"workflow": Kind.WORKFLOW, "agent": Kind.AGENT, "tool": Kind.TOOL}
-_AI_SDK = {"generateText": Kind.AGENT, "streamText": Kind.AGENT, "doGenerate": Kind.MODEL, "doStream": Kind.MODEL}
-_MCP = {"tools/call": Kind.TOOL}
+_MARKS: Mapping[str, Mapping[str, Kind]] = {
+    "openinference.span.kind": {"AGENT": Kind.AGENT, "LLM": Kind.MODEL, "TOOL": Kind.TOOL},
+    "traceloop.span.kind": {"workflow": Kind.WORKFLOW, "agent": Kind.AGENT, "tool": Kind.TOOL},
+    "ai.operationId": {
+        **dict.fromkeys(("generateText", "streamText"), Kind.AGENT),
+        **dict.fromkeys(("doGenerate", "doStream"), Kind.MODEL),
+        "toolCall": Kind.TOOL,
+    },
+    "mcp.method.name": {"tools/call": Kind.TOOL},
+}
+"""The meaning of each attribute that marks a span without ``gen_ai.operation.name``; the first one decides."""
 _ADK_NAMES = {"invocation": Kind.WORKFLOW, "call_llm": Kind.MODEL, "agent_run": Kind.AGENT}
 _ADK = "gcp.vertex.agent"
 _MERGED = "(merged tools)"
@@ -190,10 +197,11 @@ def kind_of(span: Span) -> Kind:
     named = attributes.get("gen_ai.operation.name")
     if isinstance(named, str) and named:
         return _OPERATIONS.get(named, Kind.OTHER)
-    for key, read in _MARKS.items():
+    for key, kinds in _MARKS.items():
         mark = attributes.get(key)
         if isinstance(mark, str) and mark:
-            return read(mark)
+            named = mark.rpartition(".")[2]  # of `ai.generateText.doGenerate`
+            return kinds.get(named) or kinds.get(named.upper(), Kind.OTHER)
     if span.scope == _ADK or "gcp.vertex.agent.invocation_id" in attributes:
         if span.name.startswith("execute_tool"):
             return Kind.TOOL
@@ -201,21 +209,6 @@ def kind_of(span: Span) -> Kind:
     if _is_model_call(attributes):
         return Kind.MODEL
     return Kind.OTHER
-
-
-def _of_ai_sdk(mark: str) -> Kind:
-    if mark == "ai.toolCall":
-        return Kind.TOOL
-    return _AI_SDK.get(mark.rpartition(".")[2], Kind.OTHER)
-
-
-_MARKS: Mapping[str, Callable[[str], Kind]] = {
-    "openinference.span.kind": lambda mark: _OPENINFERENCE.get(mark.upper(), Kind.OTHER),
-    "traceloop.span.kind": lambda mark: _TRACELOOP.get(mark, Kind.OTHER),
-    "ai.operationId": _of_ai_sdk,
-    "mcp.method.name": lambda mark: _MCP.get(mark, Kind.OTHER),
-}
-"""The meaning of each attribute that marks a span without ``gen_ai.operation.name``; the first one decides."""
 
 
 def _is_model_call(attributes: Mapping[str, Any]) -> bool:

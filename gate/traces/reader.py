@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from msgspec import DecodeError
+from msgspec import UNSET, DecodeError
 from msgspec.json import Decoder
 
 from gate.errors import ConfigError
@@ -49,9 +49,8 @@ class TraceReader:
 
     def document(self, data: bytes) -> list[Piece]:
         """Return the pieces of a JSON text of any length."""
-        try:
-            value = _JSON.decode(data)
-        except (DecodeError, RecursionError, UnicodeError):
+        value = _decoded(data)
+        if value is UNSET:
             self.refused[NO_JSON] += 1
             return []
         return self.value(value)
@@ -123,7 +122,7 @@ def read_file(path: Path, reader: TraceReader, *, where: str = "") -> Iterator[P
     try:
         with path.open("rb") as file:
             first = file.readline(MAX_LINE_BYTES + 1)
-            if _is_whole(first):
+            if _decoded(first) is not UNSET:
                 yield from reader.line(first)
                 for line in iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""):
                     yield from reader.line(line)
@@ -134,24 +133,17 @@ def read_file(path: Path, reader: TraceReader, *, where: str = "") -> Iterator[P
     if len(first) + len(rest) > MAX_DOCUMENT_BYTES:
         hint = "write one request a line, as the Collector's file exporter does"
         raise ConfigError("larger than a single document may be", where=where or str(path), hint=hint)
-    yield from _document_or_lines(first + rest, reader)
-
-
-def _document_or_lines(data: bytes, reader: TraceReader) -> Iterator[Piece]:
-    """Read a document of several lines, or lines of which the first is broken."""
-    try:
-        value = _JSON.decode(data)
-    except (DecodeError, RecursionError, UnicodeError):
-        for line in data.splitlines():
-            yield from reader.line(line)
+    value = _decoded(first + rest)
+    if value is not UNSET:
+        yield from reader.value(value)
         return
-    yield from reader.value(value)
+    for line in (first + rest).splitlines():  # the first of which is broken
+        yield from reader.line(line)
 
 
-def _is_whole(line: bytes) -> bool:
-    """True if a first line is complete JSON."""
+def _decoded(data: bytes) -> Any:
+    """Return a JSON value; UNSET for anything else."""
     try:
-        _JSON.decode(line)
+        return _JSON.decode(data)
     except (DecodeError, RecursionError, UnicodeError):
-        return False
-    return True
+        return UNSET

@@ -131,10 +131,8 @@ class Trace:
         drafts: dict[str, Draft] = {}
         inside: dict[str, _Place] = {}
         models: dict[str, tuple[Operation, _Place]] = {}
-        nested: dict[str, int] = defaultdict(int)
-        """The number of model calls directly inside each model call."""
-        chains: dict[str, list[Operation]] = {}
-        """For each tool span, the spans of its call."""
+        nested: dict[str, int] = defaultdict(int)  # the model calls directly inside each model call
+        chains: dict[str, list[Operation]] = {}  # for each tool span, the spans of its call
         for span_id, parent in _walk(steps):
             step, place = steps[span_id], inside.get(parent) or _Place(span_id, span_id)
             if step.kind in AGENTIC and not place.covered:

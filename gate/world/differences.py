@@ -17,7 +17,7 @@ _SHOWN = 70
 def first_difference(before: Any, now: Any, path: str = "") -> str:
     """Return the first place where two JSON values differ, with both values; empty if they are equal."""
     if isinstance(before, dict) and isinstance(now, dict):
-        return _of_mappings(before, now, path)
+        return _of_members(before, now, lambda name: f"{path}.{name}" if path else str(name))
     if isinstance(before, list) and isinstance(now, list):
         return _of_lists(before, now, path)
     if type(before) is type(now) and before == now:
@@ -26,10 +26,6 @@ def first_difference(before: Any, now: Any, path: str = "") -> str:
         old, new = _windows(before, now)
         return f"{path or 'the body'}: {old} → {new}"
     return f"{path or 'the body'}: {_said(before)} → {_said(now)}"
-
-
-def _of_mappings(before: dict[str, Any], now: dict[str, Any], path: str) -> str:
-    return _of_members(before, now, lambda name: f"{path}.{name}" if path else str(name))
 
 
 def _of_members(before: dict[str, Any], now: dict[str, Any], placed: Callable[[str], str]) -> str:

@@ -9,14 +9,15 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from time import perf_counter, time
 
 import httpx
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.security.limits import MAX_ANSWER_BYTES, shorten
-from gate.system.serving import Incoming, Outgoing
+from gate.system.serving import Bounds, Incoming, LoopbackServer, Outgoing
 from gate.world.attempt import Answering, Attempt
 from gate.world.cassette import RecordedExchange
 from gate.world.differences import MOST_CHARS, first_difference
@@ -25,6 +26,7 @@ from gate.world.options import Upstream
 from gate.world.outbound import (
     Addressed,
     OutboundRequest,
+    address,
     digest_of,
     meant,
     path_without_keys,
@@ -33,6 +35,8 @@ from gate.world.outbound import (
 )
 from gate.world.world import World
 
+BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
+"""Clients keep connections open between the turns of a conversation, hence the long idle time."""
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 600.0
 TRIAL_HEADER = b"x-gate-trial"
@@ -58,8 +62,10 @@ REFUSED = 422
 @asynccontextmanager
 async def serving(world: World) -> AsyncIterator[World]:
     """Enter the world for a run and serve its requests."""
-    async with world:
-        await world.serve(Proxy(world))
+    proxy = Proxy(world)
+    server = LoopbackServer(proxy.handle, port=world.port, bounds=BOUNDS, where="world.port")
+    async with world, aclosing(proxy), server:
+        world.port = server.port
         yield world
 
 
@@ -96,33 +102,22 @@ class Proxy:
             return await _refuse(out, REFUSED, "a WebSocket is neither recorded nor passed on")
         if _climbs(rest):
             return await _refuse(out, 400, "a path with .. in it")
-        return await self._to_server(attempt, upstream, request, rest, out)
-
-    async def _to_server(
-        self, attempt: Attempt | None, upstream: Upstream, request: Incoming, rest: str, out: Outgoing
-    ) -> None:
-        """Handle a request for a configured server."""
-        name = upstream.name
         told = meant(request.headers) | whereabouts(upstream.url)
         if upstream.kind != "model":
             told |= signed_query(rest)
         path = path_without_keys(rest)
         asked = OutboundRequest(name, upstream.kind, request.method, path, told, request.body, time())
-        if attempt is None:
-            return await self._outside(upstream, request, rest, out)
+        if attempt is None:  # such as during the agent's import
+            if self._world.replays and upstream.answered_by in ("replay", "fail"):
+                return await _refuse(out, REFUSED, "it is asked outside of a trial, and nothing goes out in this mode")
+            self._world.outside += 1
+            await self._pass_on(upstream, request, rest, out)
+            return None
         if upstream.kind == "mcp" and call_in(asked) is None:
             return await self._aside(attempt, upstream, request, rest, out)
         attempt.asked += 1
-        call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, rest, out)
+        call = _Call(attempt, upstream, asked, address(asked, self._world.volatile), attempt.asked, request, rest, out)
         return await self._within(call, self._world.answering(attempt, upstream, asked, call.key))
-
-    async def _outside(self, upstream: Upstream, request: Incoming, rest: str, out: Outgoing) -> None:
-        """Forward a request outside any trial, such as during the agent's import, if that is allowed."""
-        if self._world.replays and upstream.answered_by in ("replay", "fail"):
-            return await _refuse(out, REFUSED, "it is asked outside of a trial, and nothing goes out in this mode")
-        self._world.outside += 1
-        await self._pass_on(upstream, request, rest, out)
-        return None
 
     async def _stdio(self, attempt: Attempt | None, request: Incoming, name: str, out: Outgoing) -> None:
         """Handle a message for a server on standard input and output; 204 tells the caller to send it to the server."""
@@ -140,7 +135,7 @@ class Proxy:
         if "id" not in (call_in(asked) or {}):  # a notification has no answer
             return await out.whole(202 if self._world.is_closed(attempt, upstream) else 204, [], b"")
         attempt.asked += 1
-        call = _Call(attempt, upstream, asked, self._world.address(asked), attempt.asked, request, "", out)
+        call = _Call(attempt, upstream, asked, address(asked, self._world.volatile), attempt.asked, request, "", out)
         answering = self._world.answering(attempt, upstream, asked, call.key)
         if not answering.goes_out:
             return await self._within(call, answering)
@@ -282,31 +277,27 @@ class Proxy:
         return None if pieces is None else _Passed(answer.status_code, kept, pieces, first, perf_counter())
 
 
-class _Call:
+class _Call(Struct, frozen=True):
     """A request of a trial, with everything needed to answer it."""
 
-    def __init__(
-        self,
-        attempt: Attempt,
-        upstream: Upstream,
-        asked: OutboundRequest,
-        key: Addressed,
-        number: int,
-        request: Incoming,
-        rest: str,
-        out: Outgoing,
-    ) -> None:
-        self.attempt, self.upstream, self.asked, self.key, self.number = attempt, upstream, asked, key, number
-        self.request, self.rest, self.out = request, rest, out
+    attempt: Attempt
+    upstream: Upstream
+    asked: OutboundRequest
+    key: Addressed
+    number: int
+    request: Incoming
+    rest: str
+    out: Outgoing
 
 
-class _Passed:
+class _Passed(Struct, frozen=True):
     """An answer that was passed on."""
 
-    def __init__(
-        self, status: int, headers: tuple[tuple[str, str], ...], body: bytes, first: float, last: float
-    ) -> None:
-        self.status, self.headers, self.body, self.first, self.last = status, headers, body, first, last
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    first: float
+    last: float
 
 
 def _is_unchanged(answering: Answering, passed: _Passed, tools: str) -> bool:

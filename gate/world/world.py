@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from secrets import token_hex
-from typing import Protocol, Self
+from typing import Self
 
 from msgspec import json as msgspec_json
 from msgspec.structs import replace
 
 from gate.errors import MeasureError
 from gate.model import FULL, Replay, Side, Trial
-from gate.security.limits import MAX_ANSWER_BYTES
 from gate.security.redact import Redactor
-from gate.system.serving import HOST, Bounds, Incoming, LoopbackServer, Outgoing
+from gate.system.serving import HOST
 from gate.world.attempt import Answering, Attempt
 from gate.world.cassette import CassetteWriter, Library, RecordedExchange, RecordedTape, path_of_run, source_of, tape_of
 from gate.world.mcp import asks_what_there_is
 from gate.world.options import Mode, Upstream, WorldOptions
-from gate.world.outbound import Addressed, OutboundRequest, address
+from gate.world.outbound import Addressed, OutboundRequest
 from gate.world.volatile import Volatile
 
-BOUNDS = Bounds(body_bytes=MAX_ANSWER_BYTES, head_bytes=65_536, connections=1024, idle_seconds=600.0)
-"""Clients keep connections open between the turns of a conversation, hence the long idle time."""
 MOST_BYTES = 200_000_000
 """Largest size of a run's recording; further calls go live."""
 LAST_SECONDS = 0.5
@@ -39,14 +35,6 @@ class WorkerAddress:
         self.environment = environment
         """The variables that hold the address for the process."""
         self.session_id = ""
-
-
-class RequestHandler(Protocol):
-    """Answers the requests of agents."""
-
-    async def handle(self, request: Incoming, out: Outgoing) -> None: ...
-
-    async def aclose(self) -> None: ...
 
 
 class World:
@@ -78,7 +66,8 @@ class World:
         self._places: dict[str, WorkerAddress] = {}
         self._attempts: dict[str, Attempt] = {}
         self._last: dict[tuple[str, int, Side], Attempt] = {}
-        self._stack = AsyncExitStack()
+        self.port = options.port
+        """The proxy's port, once it is open."""
 
     async def __aenter__(self) -> Self:
         path = path_of_run(self._folder, self._run)
@@ -89,17 +78,10 @@ class World:
             hint = "name another folder: world.store"
             what = f"recordings cannot be written: {error.strerror or error}"
             raise MeasureError(what, where=str(path), hint=hint) from error
-        self._stack.callback(self._writer.close)
         return self
 
-    async def serve(self, proxy: RequestHandler) -> None:
-        """Run the proxy until the context ends, then close it."""
-        self._stack.push_async_callback(proxy.aclose)
-        server = LoopbackServer(proxy.handle, port=self._options.port, bounds=BOUNDS, where="world.port")
-        self._server = await self._stack.enter_async_context(server)
-
     async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
+        self._writer.close()
 
     # --- before trials ----------------------------------------------------------------------------
 
@@ -128,7 +110,7 @@ class World:
 
     def environment(self, token: str) -> dict[str, str]:
         """Return the variables that hold the servers' addresses for an agent; ``token``: of a trial or a worker."""
-        base = f"http://{HOST}:{self._server.port}/{token}"
+        base = f"http://{HOST}:{self.port}/{token}"
         told = {variable: f"{base}/{one.name}" for one in self.upstreams.values() for variable in one.told}
         return {**told, "GATE_WORLD_URL": base}
 
@@ -207,9 +189,6 @@ class World:
         return self._writer.keep(exchange, attempt.name)
 
     # --- requests ---------------------------------------------------------------------------------
-
-    def address(self, asked: OutboundRequest) -> Addressed:
-        return address(asked, self.volatile)
 
     def stdio(self, name: str) -> Upstream:
         """Return an MCP server on standard input and output; the agent starts it, so it needs no permission."""

@@ -127,49 +127,41 @@ class CaseEvidence(Struct):
         if tag == CONCURRENT:
             if side is Side.BASELINE:  # earlier versions reran the candidate, too; no test uses those trials
                 self.now += measured
-        elif side is Side.BASELINE:
-            self._add_baseline(tag, measured)
-        else:
-            self._add_candidate(tag, measured, linked)
-
-    def _add_baseline(self, tag: str, rows: Sequence[Row]) -> None:
-        outcomes = _outcomes(rows)
-        self.baseline_trials += len(outcomes)
-        self.baseline_passed += sum(outcomes)
-        if tag == FULL:
-            self.before.extend(rows)
-            self.now.extend(rows)
-            self.stored += len(outcomes)
-            self.stored_passed += sum(outcomes)
-
-    def _add_candidate(self, tag: str, rows: Sequence[Row], links: Sequence[Partner | None]) -> None:
-        outcomes = _outcomes(rows)
+            return
+        outcomes = _outcomes(measured)
+        if side is Side.BASELINE:
+            self.baseline_trials += len(outcomes)
+            self.baseline_passed += sum(outcomes)
+            if tag == FULL:
+                self.before.extend(measured)
+                self.now.extend(measured)
+                self.stored += len(outcomes)
+                self.stored_passed += sum(outcomes)
+            return
         self.trials += len(outcomes)
         self.passed += sum(outcomes)
-        whole = sum([link is not None and link.whole for link in links])
+        whole = sum([link is not None and link.whole for link in linked])
         self.whole += whole
-        self.others += len(links) - whole
-        placed = list(map(self._placed, links))
-        self.coupled = with_pairs(self.coupled, rows, placed, self.before)
+        self.others += len(linked) - whole
+        placed = list(map(self._placed, linked))
+        self.coupled = with_pairs(self.coupled, measured, placed, self.before)
         if tag == FULL:
-            self.full.extend(rows)
+            self.full.extend(measured)
             self.links.extend(placed)
         elif tag == NARROW:
-            self.narrow.extend(rows)
+            self.narrow.extend(measured)
             self.narrow_links.extend(placed)
         if tag in (FULL, NARROW):
-            self.newest_failed = bool(outcomes) and not outcomes[-1] and not self._failed_alike(placed[-1])
+            newest = placed[-1] if placed else None
+            # A trial that replays only the recording of a trial that failed, too, is no new failure.
+            failed_alike = newest is not None and newest.whole and self.before[newest.stored][0] == 0
+            self.newest_failed = bool(outcomes) and not outcomes[-1] and not failed_alike
 
     def _placed(self, link: Partner | None) -> Partner | None:
         """Return the partner with its position in ``before``; None if it was not measured."""
         if link is None or link.stored not in self.stored_at:
             return None
         return Partner(self.stored_at[link.stored], link.whole)
-
-    def _failed_alike(self, link: Partner | None) -> bool:
-        """True if a trial with this partner replays only the recording of a trial that failed, too, so its failure is
-        not new."""
-        return link is not None and link.whole and self.before[link.stored][0] == 0
 
 
 def _outcomes(rows: Sequence[Row]) -> list[bool]:

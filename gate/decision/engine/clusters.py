@@ -42,14 +42,11 @@ def units_of(cases: Sequence[ComparedTrials], units: Sequence[Sequence[int]]) ->
             continue
         now, before = present[0].now, present[0].before
         if len(present) > 1:
-            now, before = _means([case.now for case in present]), _means([case.before for case in present])
+            # The means over cases for each epoch that all cases have.
+            now = list(map(means_of, zip(*[case.now for case in present], strict=False)))
+            before = list(map(means_of, zip(*[case.before for case in present], strict=False)))
         found.append(ComparedTrials(now, before, *couplings))
     return found
-
-
-def _means(sides: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return the means over cases for each epoch that all cases have."""
-    return list(map(means_of, zip(*sides, strict=False)))
 
 
 def means_of(rows: Iterable[Row]) -> list[float | None]:
@@ -63,9 +60,9 @@ def means_of(rows: Iterable[Row]) -> list[float | None]:
 
 def log_es_of(log_es: Sequence[float], units: Sequence[Sequence[int]]) -> list[float]:
     """Return the log of each unit's e-value: the mean of its cases' e-values."""
-    return [_log_mean([log_es[position] for position in members]) for members in units]
-
-
-def _log_mean(values: Sequence[float]) -> float:
-    top = max(values)
-    return top + math.log(fmean(math.exp(value - top) for value in values))
+    found = []
+    for members in units:
+        values = [log_es[position] for position in members]
+        top = max(values)
+        found.append(top + math.log(fmean([math.exp(value - top) for value in values])))
+    return found

@@ -9,7 +9,6 @@ from random import Random
 
 from gate.decision.engine.case import CaseEvidence
 from gate.decision.engine.evidence import (
-    Beside,
     Evidence,
     answers_now,
     blocking_metrics,
@@ -59,7 +58,7 @@ def next_check(evidence: Evidence) -> More | None:
     config = evidence.config
     if not config.can_run or config.rerun != "match":
         return None
-    if not _asked_all(evidence):
+    if not evidence.checks or not evidence.checks[-1].rounds:
         cases = _unasked(evidence)
     elif evidence.checks[-1].rounds == 1 and _record_proves(evidence):
         cases = checked_cases(evidence)
@@ -71,22 +70,9 @@ def next_check(evidence: Evidence) -> More | None:
     return round_of(requests, ASKING_BASE)
 
 
-def _asked_all(evidence: Evidence) -> bool:
-    return bool(evidence.checks) and evidence.checks[-1].rounds > 0
-
-
-def _part(cases: int) -> int:
-    """Return the number of cases in one step of the baseline's agent alone."""
-    return max(LEAST_PART, math.ceil(cases / PARTS))
-
-
 def went_live(evidence: Evidence) -> bool:
     """True if any measured trial could show a drift."""
     return any(case.live for case in evidence.cases.values())
-
-
-def _is_divided(evidence: Evidence) -> bool:
-    return len(checked_cases(evidence)) >= LEAST_DIVIDED and not evidence.state.clusters
 
 
 def _unasked(evidence: Evidence) -> tuple[str, ...]:
@@ -94,12 +80,12 @@ def _unasked(evidence: Evidence) -> tuple[str, ...]:
     results."""
     order = list(checked_cases(evidence))
     left = [case_id for case_id in order if case_id not in evidence.asked_now]
-    if not _is_divided(evidence):
+    if len(order) < LEAST_DIVIDED or evidence.state.clusters:
         return tuple(left)
     Random(f"{evidence.state.seed}:check").shuffle(order)  # noqa: S311 - reproducible, not secret
     order.sort(key=lambda case_id: -_stored_rate(evidence, case_id))
     waiting = [case_id for case_id in order if case_id not in evidence.asked_now]
-    part = frozenset(waiting[: _part(len(order))])
+    part = frozenset(waiting[: max(LEAST_PART, math.ceil(len(order) / PARTS))])
     return tuple([case_id for case_id in left if case_id in part])
 
 
@@ -115,7 +101,7 @@ def confirmed(evidence: Evidence) -> bool | None:
     must be worse than it is now.
     """
     proven = _record_proves(evidence)
-    if proven and any(agrees(known) for known in evidence.beside):
+    if proven and any(known.moved.smallest > AGREES for known in evidence.beside):
         return True
     for number, found in enumerate(evidence.checks):
         level = EARLY_LEVEL
@@ -144,11 +130,6 @@ def cleared(evidence: Evidence) -> bool:
     if not evidence.checks or not answers_now(evidence) or evidence.checks[-1].test.p < LEAST_CLEAR:
         return False
     return confirmed(evidence) is False
-
-
-def agrees(known: Beside) -> bool:
-    """True if the baseline's agent still behaves as it did when stored, as far as its trials can show."""
-    return known.moved.smallest > AGREES
 
 
 def _record_proves(evidence: Evidence) -> bool:

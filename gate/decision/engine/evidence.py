@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -15,7 +15,7 @@ from gate.decision.engine.case import CaseEvidence, is_measured
 from gate.decision.engine.clusters import grouped, log_es_of
 from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
-from gate.decision.engine.orientation import Orientation
+from gate.decision.engine.orientation import oriented
 from gate.decision.engine.repeats import LEAST_SUITE, AskedAgain
 from gate.decision.engine.state import CONCURRENT, Config, Round, Row, State, epochs_spent
 from gate.model import CONFIRM, FULL, NARROW, Side, Stage, StageKind
@@ -204,7 +204,7 @@ class Evidence(Struct, dict=True):
 
 def gather(state: State, known: KnownTests | None = None) -> Evidence:
     """Return the evidence of all rounds, replayed in order, with looks where the schedule has them."""
-    orient = Orientation(state)
+    orient = oriented(state)
     evidence = _paired(state, orient)
     evidence.known = known
     shares = look_shares(state.config, repeated=_repeats_failing(evidence))
@@ -269,7 +269,7 @@ def look_part(evidence: Evidence) -> float:
     return evidence.last_look.spent / (config.alpha * whole)
 
 
-def _paired(state: State, orient: Orientation) -> Evidence:
+def _paired(state: State, orient: Callable[[Row], Row]) -> Evidence:
     """Return the cases whose baseline has a known outcome; once trials have run, only cases that ran."""
     ran: set[str] = set()
     for round_ in state.rounds:

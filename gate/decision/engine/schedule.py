@@ -39,18 +39,18 @@ FAILING = "asking the failing cases again"
 AGAIN = "asking each case again"
 
 
-def suspicious(case: CaseEvidence) -> bool:
-    """True if the newest trial of an epoch failed, the case used to pass, and later evidence does not clear it."""
-    return case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.seems_worse
-
-
 def next_wave(evidence: Evidence) -> More | None:
     """Return reruns of the suspicious cases; of both sides with ``match``. None if no rerun would change the
     verdict."""
     left = ALL_WAVES[evidence.waves :]
     if not left or not _reruns(evidence):
         return None
-    cases, n = _foremost(evidence), left[0]
+    suspects, n = _suspects(evidence), left[0]
+    # The others wait for the proof that the foremost may bring.
+    least = BEHIND * max([case.e_value for case in suspects], default=0.0)
+    if evidence.waves >= len(WAVES):
+        least = max(least, LONG_E)
+    cases = [case for case in suspects if case.e_value >= least]
     if not _provable(evidence, cases, left):
         cases = [case for case in cases if case.never_passes and case.trials + n <= ZERO_TRIALS]
     for case_id in evidence.repeats.newest:
@@ -82,15 +82,6 @@ def _reruns(evidence: Evidence) -> bool:
     return config.can_run and config.exact_epochs is None and not evidence.state.frozen
 
 
-def _foremost(evidence: Evidence) -> list[CaseEvidence]:
-    """Return the suspicious cases to rerun next: the others wait for the proof that these may bring."""
-    cases = _suspects(evidence)
-    least = BEHIND * max([case.e_value for case in cases], default=0.0)
-    if evidence.waves >= len(WAVES):
-        least = max(least, LONG_E)
-    return [case for case in cases if case.e_value >= least]
-
-
 def unprovable(evidence: Evidence) -> tuple[str, ...]:
     """Return the suspicious cases if no number of further failures would prove or name one."""
     if evidence.proof or evidence.config.rerun != "never":
@@ -102,7 +93,13 @@ def unprovable(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _suspects(evidence: Evidence) -> list[CaseEvidence]:
-    return [case for case in evidence.cases.values() if suspicious(case)]
+    """Return the cases whose newest trial of an epoch failed, that used to pass, and that later evidence does not
+    clear."""
+    found = []
+    for case in evidence.cases.values():
+        if case.newest_failed and case.stored_passed >= RERUN_RATE * case.stored and case.seems_worse:
+            found.append(case)
+    return found
 
 
 def _provable(evidence: Evidence, cases: Sequence[CaseEvidence], left: Sequence[int], *, proof: bool = True) -> bool:
@@ -182,7 +179,11 @@ def _epoch(evidence: Evidence, n: int, most: int, why: str) -> More | None:
     wanted: list[str] = []
     left_out: list[str] = []
     for case_id in evidence.wanted:
-        if config.exact_epochs is None and _is_exhausted(evidence, case_id):
+        case = evidence.cases.get(case_id)
+        # A case that ran in every recorded world, with the same requests each time, would only repeat known results.
+        # That depends on the requests, never on an outcome.
+        is_exhausted = case is not None and not case.live and len(case.full) >= case.before_job
+        if config.exact_epochs is None and is_exhausted:
             left_out.append(case_id)
         else:
             wanted.append(case_id)
@@ -243,10 +244,3 @@ def _may_narrow(evidence: Evidence) -> bool:
     if len(evidence.units) < len(cases) or evidence.collapsed:
         return False
     return are_plain(cases) and all(case.sample and len(case.before) > done for case in cases)
-
-
-def _is_exhausted(evidence: Evidence, case_id: str) -> bool:
-    """True if a case has run in every recorded world, and the model always got the same requests: another trial would
-    only repeat known results. Depends on the requests, never on an outcome."""
-    case = evidence.cases.get(case_id)
-    return case is not None and not case.live and len(case.full) >= case.before_job

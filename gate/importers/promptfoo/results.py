@@ -162,11 +162,10 @@ def _spans(trace: Row) -> Iterator[Row]:
 
 def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
     row = document.data["results"]["results"][index]
-    origin = f"{document.location('results', 'results', index)}, result {index + 1}, trial {number}"
     response = _response(row)
     if row.get("failureReason") == ERROR or response.get("output") is None:
         error = str(row.get("error") or "no answer").split("\n    at ")[0]
-        return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS), origin)
+        return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS))
     with document.errors_at("results"):
         said, calls = _output(response.get("output"))
         traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
@@ -185,7 +184,7 @@ def _trial(document: Document, index: int, case: Case, number: int, traces: Mapp
         duration=duration,
         foreign=(_verdict(row),),
     )
-    return RecordedTrial(case.id, number, (invocation,), origin=origin)
+    return RecordedTrial(case.id, number, (invocation,))
 
 
 def _verdict(row: Row) -> ForeignScore:

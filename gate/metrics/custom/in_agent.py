@@ -80,8 +80,7 @@ async def open_in_agent(
         executable = options.executable and str(root / Path(options.executable).expanduser())
         for path, folder in roots.items():
             own = options.model_copy(update={"python": path, "workers": 1, "executable": executable})
-            process = MetricProcess.make(own, root=folder, environment=environment, recorded=())
-            assert isinstance(process, MetricProcess)
+            process = MetricProcess(own, folder, environment)
             try:
                 processes[path] = await stack.enter_async_context(process)
             except MeasureError as error:

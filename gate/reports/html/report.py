@@ -199,7 +199,7 @@ def _criterion(row: RowView) -> Mapping[str, Any]:
             ("change", *_two(row.change)),
         ),
         "plot": _plot(row),
-        "reason": "; ".join(filter(None, [row.reason, row.counted_failures, row.same_cause])),
+        "reason": "; ".join(filter(None, [row.full_reason, row.same_cause])),
         "evidence": "; ".join(filter(None, [row.judge, row.evidence])),
         "parts": [f"{one_line(name, 80)} {said}" for name, said in row.dimensions[:_MANY]],
     }

@@ -245,7 +245,6 @@ WARNINGS: list[Finding] = [
     Finding.of("trials_lost", Verdict.PASS, lost=0, of=80, repeated=2),
     Finding.of("answers_say_little", cases=97, of=100, why="other_runs_differ"),
     Finding.of("answers_say_little", cases=12, of=12, why="steady"),
-    Finding.of("answers_say_little", cases=12, of=12, why="faster"),
     Finding.of("answers_say_little", criteria=("tools",), why="no_calls"),
     Finding.of("answers_say_little", criteria=("tools", "order"), why="no_calls"),
     Finding.of("answers_say_little", criteria=("pii",), why="one_answer", answers=9, cases=3),
