@@ -46,7 +46,7 @@ _DAY = 86_400.0
 _NAME = re.compile(
     r"(?P<suite>[^/]+)/(?P<created>\d{8}T\d{6})"
     r"-(?P<key>(?:[0-9a-f]{40,64}|uncommitted))"
-    r"-(?P<agent>[0-9a-f]{12}|unknown)\.jsonl"
+    r"-(?:[0-9a-f]{12}|unknown)\.jsonl"
 )
 _LOST_RACE = re.compile(
     r"\[rejected\]|cannot lock ref|failed to update ref|incorrect old value|reference already exists"
@@ -75,7 +75,6 @@ class _File(Struct, frozen=True):
     """UTC, as ``YYYYMMDDTHHMMSS``, which sorts by time."""
     key: str
     """The commit."""
-    agent: str
 
     @property
     def time(self) -> float:
@@ -179,7 +178,13 @@ class GitStore(BlobStore):
         return f"`git rm` it, then {AGAIN}"
 
     def key_of_record(self, header: Header) -> str:
-        return _named(header).path
+        # The agent's part in the name avoids reading records that cannot be pooled.
+        agent = "unknown"
+        if header.agent:
+            agent = hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
+        created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
+        return f"{suite_key(header.suite_id)}/{created}-{commit_key(header)}-{agent}.jsonl"
 
     def commit_in(self, key: str) -> str:
         name = _NAME.fullmatch(key)
@@ -348,33 +353,29 @@ class GitStore(BlobStore):
         return BaselineWriteError(f"cannot be pushed to: {_reason(error)}", where=self._where, hint=hint)
 
     def prune(self, key: str, ledger: Ledger) -> tuple[list[str], Ledger]:
+        """Return the suite's oldest records beyond the limits, and the ledger without their marks.
+
+        Releases, accepted records and the anchor stay.
+        """
         new = _file(key)
         assert new is not None
         others = [file for file in self._listed().files if file.suite == new.suite and file.key != new.key]
-        gone = self._superseded(others, new, ledger)
-        kept = {new.key}
-        for file in others:
-            if file not in gone:
-                kept.add(file.key)
-        return [file.path for file in gone], ledger.only(kept)
-
-    def _superseded(self, others: Sequence[_File], new: _File, ledger: Ledger) -> list[_File]:
-        """Return a suite's oldest records beyond the limits, except releases, accepted records and the anchor."""
         stored = {file.key: file.time for file in (*others, new)}
         pinned = {line.key for line in ledger.lines if stays(line)}
         once_all_have_ended = ledger.at(LAST_SECOND)  # the end of an acceptance may reveal another anchor
         for view in (ledger, once_all_have_ended):
             judged = [candidate.key for candidate in anchors(view, stored) if ledger.knows(candidate.key)]
             pinned.update(judged[:ANCHOR_SEARCH])
-        kept = max(self.max_records - 1, 0)
+        most = max(self.max_records - 1, 0)
         newest = max((file.time for file in others), default=new.time)
         oldest = min(new.time, newest) - self.max_age_days * _DAY  # so one clock that is ahead drops nothing
-        gone = []
+        gone, kept = [], {new.key}
         for nth, file in enumerate(others):
-            is_beyond = nth >= kept or file.time < oldest
-            if is_beyond and file.key not in pinned:
-                gone.append(file)
-        return gone
+            if (nth >= most or file.time < oldest) and file.key not in pinned:
+                gone.append(file.path)
+            else:
+                kept.add(file.key)
+        return gone, ledger.only(kept)
 
     def _stored(self, data: bytes) -> str:
         return self._cloned().run("hash-object", "-w", "--stdin", stdin=data).decode().strip()
@@ -426,18 +427,7 @@ def _file(path: str) -> _File | None:
     name = _NAME.fullmatch(path)
     if name is None:
         return None
-    return _File(path, name["suite"], name["created"], name["key"], name["agent"])
-
-
-def _named(header: Header) -> _File:
-    """Return the place of a record. The agent's part in the name avoids reading records that cannot be pooled."""
-    seconds = header.created if 0 <= header.created < 253_402_300_800 else 0
-    created = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
-    agent = "unknown"
-    if header.agent:
-        agent = hashlib.sha256(header.agent.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    suite, key = suite_key(header.suite_id), commit_key(header)
-    return _File(f"{suite}/{created}-{key}-{agent}.jsonl", suite, created, key, agent)
+    return _File(path, name["suite"], name["created"], name["key"])
 
 
 def _entry(file: _File, suite_id: str) -> Entry:

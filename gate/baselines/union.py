@@ -87,7 +87,10 @@ def unite(stored: Record, new: Record) -> tuple[Record, str]:
     """
     why = difference(new.header, stored.header)
     if why:
-        return _richer(stored, new, why)
+        if _rank(new) > _rank(stored):
+            return new, f"it takes the place of a record of the same commit that measured no more, for {why}"
+        why = difference(stored.header, new.header)
+        return stored, f"not added, for a record of the same commit that measured more stays: {why}"
     merged = {part.run.id: part for part in parts_of(stored)}
     left_out = ""
     for part in parts_of(new):
@@ -104,13 +107,6 @@ def unite(stored: Record, new: Record) -> tuple[Record, str]:
             return record, left_out
     older, newer = sorted((stored, new), key=lambda record: (record.header.created, record.header.run_id))
     return _joined(newer.header, parts, _footer(newer.footer, older.footer, parts)), left_out
-
-
-def _richer(stored: Record, new: Record, why: str) -> tuple[Record, str]:
-    if _rank(new) > _rank(stored):
-        return new, f"it takes the place of a record of the same commit that measured no more, for {why}"
-    why = difference(stored.header, new.header)
-    return stored, f"not added, for a record of the same commit that measured more stays: {why}"
 
 
 def _rank(record: Record) -> tuple[Any, ...]:

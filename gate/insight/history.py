@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,11 +66,12 @@ def history_of(
             reading.take(stored)
         return reading.result(str(folder))
     with store:
-        kept = list(store.contents())
-        own_first = bool(own and kept) and _created(own[0]) > _created(kept[0])
+        kept = store.contents()  # not all at once: a git store holds a part of them
+        newest = list(islice(kept, 1))
+        own_first = bool(own and newest) and _created(own[0]) > _created(newest[0])
         if own_first:
             reading.take_all(own, None)
-        reading.take_all(kept, store)
+        reading.take_all(chain(newest, kept), store)
         if not own_first:
             reading.take_all(own, None)
     if not own:

@@ -25,7 +25,6 @@ from gate.model import (
     ErrorKind,
     Invocation,
     Persona,
-    Replay,
     Scenario,
     Side,
     Trial,
@@ -192,15 +191,11 @@ class _Run:
             if trial.invocations:
                 earlier.append(trial.invocations)
         error = _error(failure)  # made last, as a retry that is given up is told in the failure
-        replay = self._replay(job, error)
+        replay = None
+        if self._world is not None:
+            measured = error is None or error.end is End.FAILED
+            replay = self._world.settle(job.case.id, job.number, job.side, measured=measured)
         return replace(trial, error=error, attempts=attempts, started=started, replay=replay, earlier=tuple(earlier))
-
-    def _replay(self, job: Job, error: TrialError | None) -> Replay | None:
-        """Return how much of the outside world was replayed; None if nothing is recorded or replayed."""
-        if self._world is None:
-            return None
-        measured = error is None or error.end is End.FAILED
-        return self._world.settle(job.case.id, job.number, job.side, measured=measured)
 
     async def _attempt(self, job: Job) -> tuple[Trial, AgentFailure | None]:
         """Hold the conversation once, in a new session. Return it, without its error, and the failure that ended it."""

@@ -132,7 +132,9 @@ def _base(config: Config, git: Git, head: str | None, dirty: bool, tip: str | No
     if head is None:
         return None
     if tip is not None:
-        common = _merge_base(git, head, tip, remote)
+        common = None
+        with suppress(GitError):
+            common = git.common_history(head, tip, remote=remote)  # fetched if a shallow clone lacks it
         if common not in (None, head):
             return common
     if dirty:
@@ -155,14 +157,6 @@ def _ancestors(git: Git, base: str | None, remote: str) -> tuple[str, ...]:
             git.fetch(base, remote=remote, depth=SEARCHED)
         found = git.first_parents(base, SEARCHED)
     return tuple(found)
-
-
-def _merge_base(git: Git, head: str, tip: str, remote: str) -> str | None:
-    """Return the merge base, fetching more history of a shallow clone if possible; None if it is unknown."""
-    try:
-        return git.common_history(head, tip, remote=remote)
-    except GitError:
-        return None
 
 
 def _default_tip(git: Git, remote: str) -> str | None:

@@ -83,9 +83,14 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
         journal = stack.enter_context(journal)
         journal, unsure = _without_unconfirmed(session, journal, stack)
         earlier_trials = len(journal.resumed)
-        compared = journal.closed_terms.get("compared", ())
+        compared = journal.closed_terms.get("compared")
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
-        journal = stack.enter_context(_without_outage(session, journal, header, in_outage))
+        if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
+            # The agent was measured in the first round, so this is a further draw.
+            folder = records_folder(session.config, header.suite_id)
+            journal = stack.enter_context(anew(journal, header, folder, now()))
+        else:
+            journal = stack.enter_context(without(journal, in_outage, "an outage"))
         if journal.resumed:  # this very run may already be stored
             found = replace(session.baselines(plan, frozenset(run_ids(journal.header))), doubts=found.doubts)
             others = _of_another_base(journal, compared, found.first)
@@ -275,27 +280,16 @@ def _without_unconfirmed(session: Session, journal: RecordWriter, stack: ExitSta
     return kept, f"{what}: nobody knows whether the agent stayed the same"
 
 
-def _of_another_base(journal: RecordWriter, compared: Sequence[str], reference: Reference) -> list[Trial]:
+def _of_another_base(journal: RecordWriter, compared: object, reference: Reference) -> list[Trial]:
     """Return trials of a base's agent that is not the reference's; ``compared``: the references of the record's run.
 
     While its base is not measured yet, a change is compared with an older one.
     """
-    if not reference.records or not compared or compared[0].startswith((reference.commit or "no commit")[:12]):
+    if not (reference.records and isinstance(compared, list) and compared):
+        return []
+    if str(compared[0]).startswith((reference.commit or "no commit")[:12]):
         return []
     return [trial for trial in journal.resumed if trial.side is Side.BASELINE and trial.tag != BASE]
-
-
-def _without_outage(
-    session: Session, journal: RecordWriter, header: Header, in_outage: Sequence[Trial]
-) -> RecordWriter:
-    """Return the journal without trials of an outage; ``header`` is that of a new run.
-
-    If any trial of the first round among them has an answer, the agent was measured, and this is a further
-    draw.
-    """
-    if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
-        return anew(journal, header, records_folder(session.config, header.suite_id), now())
-    return without(journal, in_outage, "an outage")
 
 
 async def _check_end(session: Session, journal: RecordWriter) -> None:

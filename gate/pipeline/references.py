@@ -23,13 +23,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gate.baselines import BlobStore
-from gate.baselines.base import Trust, outage_in
+from gate.baselines.base import outage_in
 from gate.baselines.ledger import LAPSED, Ledger, Mark, series_of
 from gate.baselines.pairing import match_cases, pair
 from gate.baselines.reference import Reference, reference_to
@@ -133,12 +132,15 @@ class Search(Struct, frozen=True, dict=True):
             anchor = self.anchor(self.runs)
         if anchor is not None:
             found = replace(found, anchor=anchor.commit or UNCOMMITTED)
+        rejected: Set[str] = frozenset()
         if where.release:
-            alone = anchor or self._first_release()
+            alone = anchor
+            if alone is None and self.runs:
+                itself = self.anchor()
+                if itself is not None and itself.commit == where.head:  # the first release that was ever recorded
+                    alone = itself.without_runs(self.runs)
             if alone is not None:
                 return replace(found, all=(alone,))
-        rejected = set()
-        if where.release:
             rejected = {mark.key for mark in ledger.marks if ledger.rejected(mark.key)}
         own, move = without_drift(self.own(rejected).without_runs(self.runs), self.store)
         own = replace(own, of_change=not where.anchored)
@@ -158,10 +160,10 @@ class Search(Struct, frozen=True, dict=True):
             notes.append(picked)
         if where.is_cut and not is_ancestor:
             found = replace(found, doubts=(CUT_OFF,))
-        both: tuple[Reference, ...] = (own,)
+        all_: tuple[Reference, ...] = (own,)
         if anchor is not None and not _is_same(own, anchor):
-            both = (own, anchor)
-        return replace(found, all=both, notes=tuple(notes))
+            all_ = (own, anchor)
+        return replace(found, all=all_, notes=tuple(notes))
 
     def _without_own(self, found: References, own: Reference, anchor: Reference | None) -> References:
         """Return the references of a change that has no record of its own base."""
@@ -174,15 +176,6 @@ class Search(Struct, frozen=True, dict=True):
             own = replace(own, info=replace(own.info, never_stored=self._commits_with_configuration()))
         own = replace(own, beside=not self.where.anchored and not self.where.release)
         return replace(found, all=(own,))
-
-    def _first_release(self) -> Reference | None:
-        """Return the other runs of this very commit if it was the first release that was ever recorded."""
-        if not self.runs:
-            return None
-        itself = self.anchor()
-        if itself is None or itself.commit != self.where.head:
-            return None
-        return itself.without_runs(self.runs)
 
     # --- the own reference ------------------------------------------------------------------------
 
@@ -202,14 +195,21 @@ class Search(Struct, frozen=True, dict=True):
             exclude.add(found.commit)
             found = self.store.find(self.suite_id, where.ancestors, exclude=exclude)
         if found is not None:
-            return self._from_base(found)
+            distance = found.info.distance
+            if distance and not where.dirty and where.base == where.head:  # the base is this very commit
+                found = replace(found, info=replace(found.info, distance=distance - 1))
+            return found
         if where.head:
             here = self.store.find(self.suite_id, (where.head,), exclude=exclude)
             if here is not None and not self._is_own(here):
                 return here
         if self.config.file.baseline.on_missing == "fail":
             raise self._error_of_missing()
-        found = self._saved_last(exclude)
+        entries = self.store.entries(self.suite_id)
+        below = {entry.key for entry in entries if self.ledger.below(entry.key) is not None}
+        found = self.store.latest(self.suite_id, exclude=exclude | below)
+        if found is None and (where.is_cut or where.head is None):  # the newest might be of an ancestor
+            found = self.store.latest(self.suite_id, exclude=exclude)
         if found is None:
             if self.store.latest(self.suite_id) is not None:
                 return Reference(BaselineInfo(None, missing=ALL_BELOW))
@@ -221,27 +221,6 @@ class Search(Struct, frozen=True, dict=True):
         relation = "not known to be" if where.is_cut else "not"
         source = f"{found.info.source} (saved last; {relation} an ancestor of this commit)"
         return replace(found, info=replace(found.info, source=source))
-
-    def _from_base(self, found: Reference) -> Reference:
-        """Return a reference that was found from the base, with the number of commits that lie between.
-
-        With ``--against HEAD`` the base is this very commit, which does not lie between.
-        """
-        distance, where = found.info.distance, self.where
-        if not distance or where.dirty or where.base != where.head:
-            return found
-        return replace(found, info=replace(found.info, distance=distance - 1))
-
-    def _saved_last(self, exclude: Set[str]) -> Reference | None:
-        """Return the newest record that did not fall short, for a commit without a stored ancestor.
-
-        If it is not known which records are of ancestors, the newest will do: it might be of one.
-        """
-        below = {entry.key for entry in self.store.entries(self.suite_id) if self.ledger.below(entry.key) is not None}
-        sound = self.store.latest(self.suite_id, exclude=exclude | below)
-        if sound is None and (self.where.is_cut or self.where.head is None):
-            return self.store.latest(self.suite_id, exclude=exclude)
-        return sound
 
     def _is_own(self, found: Reference) -> bool:
         """True if it measured this very agent. At one commit, recordings and agents outside the repository may
@@ -330,8 +309,15 @@ class Search(Struct, frozen=True, dict=True):
             elif trust.reason:
                 hint = trust.reason
             raise BaselineError(what, where=str(self.config.path), hint=hint)
-        marked = tuple(_with_provenance(reference, trust) for reference in found.all)
-        found = replace(found, all=marked, doubts=(*found.doubts, *trust.troubles))
+        marked = []
+        for reference in found.all:
+            info = reference.info
+            if reference.records:
+                info = replace(info, provenance="proven")
+            if any(commit_key(record.header) in trust.unproven for record in reference.records):
+                info = replace(info, provenance="unproven")
+            marked.append(replace(reference, info=info))
+        found = replace(found, all=tuple(marked), doubts=(*found.doubts, *trust.troubles))
         if not (trust.unproven or trust.told):
             return found
         fact = Finding.of("unproven", compared=trust.unproven, told=trust.told, why=trust.reason)
@@ -358,16 +344,6 @@ def _in_own_tree(found: References, config: Config) -> References:
     for one in found.all:
         renamed.append(replace(one, info=replace(one.info, source=one.info.source.replace(before, own))))
     return replace(found, all=tuple(renamed))
-
-
-def _with_provenance(reference: Reference, trust: Trust) -> Reference:
-    """Return the reference marked as proven or unproven."""
-    if not reference.records:
-        return reference
-    provenance: Literal["proven", "unproven"] = "proven"
-    if any(commit_key(record.header) in trust.unproven for record in reference.records):
-        provenance = "unproven"
-    return replace(reference, info=replace(reference.info, provenance=provenance))
 
 
 # --- what the base's configuration selects and this run leaves out ------------------------------------

@@ -70,15 +70,6 @@ def _has_restored(config: Config, git: Git) -> bool:
     return any(name.endswith(SUFFIX) for name in (restored or "").split("\0"))
 
 
-def is_lost(config: Config, environment: Mapping[str, str]) -> bool:
-    """True if stored records are lost with the CI job, being in an uncommitted folder of its clone."""
-    folder = config.root / config.file.baseline.folder
-    if store_kind(config, environment) != "file" or not in_ci(environment) or not folder.is_relative_to(config.root):
-        return False
-    git = Git(config.root, environment=environment)
-    return not (git.is_repository() and git.ask("ls-files", "--", str(folder)))
-
-
 def store_of(config: Config, environment: Mapping[str, str], *, proofs: bool = True) -> BlobStore | None:
     """Return the store of baselines, with the proofs of its records if they are looked up; None if it is off.
 

@@ -133,9 +133,10 @@ def judge_record(record: Record, references: Sequence[Reference], terms: Terms) 
     """
     whole = _without_other_scores(record, terms.criteria)
     terms = _without_other_calibrations(terms, judges_of(whole.trials))
+    record = whole
     if terms.whole:
         record = in_one_look(whole)
-    else:  # the trials that take the place of a stored baseline are not judged
+    elif any(trial.tag == BASE for trial in whole.trials):  # they take the place of a stored baseline
         record = replace(whole, trials=tuple([trial for trial in whole.trials if trial.tag != BASE]))
     stopped = record.footer is not None and record.footer.stopped
     if not stopped and not any(trial.side is Side.CANDIDATE for trial in record.trials):

@@ -160,9 +160,9 @@ class RecordWriter:
         self._write(header_lines(self.header))
 
     def _take_up(self) -> None:
+        where = str(self.path)
         try:
             lines = _lines_from_start(self._file)
-            where = str(self.path)
             remedy = "move it away, or name another by --record"
             reader = RecordReader(
                 lines, where=where, complete=False, error=MeasureError, truncated=_TruncatedError, remedy=remedy
@@ -170,7 +170,10 @@ class RecordWriter:
         except _TruncatedError:  # killed before the first trial: starting again loses nothing
             self._start()
             return
-        _check_same(reader.header, self.header, str(self.path))
+        different = difference(reader.header, self.header)
+        if different:
+            hint = "name another file, or delete this one: an existing file is continued"
+            raise MeasureError(f"the record belongs to another run: {different}", where=where, hint=hint)
         self.resumed = tuple(map(self.keep, reader))
         self.header = reader.header
         self._tally, self._checksum, self._end = reader.tally, reader.checksum, reader.end
@@ -267,11 +270,3 @@ def _is_record(file: FileIO) -> bool:
     file.seek(0)
     begin = file.read(len(_BEGIN)) or b""
     return _BEGIN.startswith(begin)
-
-
-def _check_same(stored: Header, wanted: Header, path: str) -> None:
-    """Raise `MeasureError` with the difference if the trials of the two cannot share one record."""
-    different = difference(stored, wanted)
-    if different:
-        hint = "name another file, or delete this one: an existing file is continued"
-        raise MeasureError(f"the record belongs to another run: {different}", where=path, hint=hint)

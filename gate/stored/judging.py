@@ -506,7 +506,15 @@ async def rescore_record(path: Path, output: Path, config: Config, environment: 
         stopped="; ".join(filter(None, dict.fromkeys(stopped))),
         terms=_rescored_terms(record, plan),
     )
-    write_record(output, Record(_rescored_header(record.header, plan, match), tuple(trials), footer))
+    shards = {match.ids[case.id]: case.shard for case in record.header.plan if case.id in match.same}
+    header = replace(
+        record.header,
+        plan=tuple([replace(case, shard=shards[case.id]) for case in plan.planned if case.id in shards]),
+        criteria=plan.criteria,
+        selected=record.header.selected or bool(plan.deselected),
+        created=now().timestamp(),
+    )
+    write_record(output, Record(header, tuple(trials), footer))
     said, left = f"{output}: {count(len(trials), 'trial')} scored again", len(record.trials) - len(kept)
     if left:
         said += f"; left out: {count(left, 'trial')} of cases that changed, left the suite or are not selected"
@@ -517,14 +525,6 @@ async def _renamed(trials: Sequence[Trial], match: Match) -> AsyncIterator[Trial
     """Yield the trials under the current ids of their cases, without their scores."""
     for trial in trials:
         yield replace(trial, case_id=match.ids[trial.case_id], scores={})
-
-
-def _rescored_header(header: Header, plan: Plan, match: Match) -> Header:
-    """Return the header of the same run with the scored cases, each in its shard."""
-    shards = {match.ids[case.id]: case.shard for case in header.plan if case.id in match.same}
-    cases = [replace(case, shard=shards[case.id]) for case in plan.planned if case.id in shards]
-    selected = header.selected or bool(plan.deselected)
-    return replace(header, plan=tuple(cases), criteria=plan.criteria, selected=selected, created=now().timestamp())
 
 
 def _rescored_terms(record: Record, plan: Plan) -> Mapping[str, object]:

@@ -27,7 +27,7 @@ from gate.model import SuiteResult, Verdict
 from gate.pipeline.identity import changed_files, git_context
 from gate.pipeline.journal import newest_first, records_folder
 from gate.pipeline.references import References, Search, find_references
-from gate.pipeline.store import is_lost, store_kind, store_of
+from gate.pipeline.store import store_kind, store_of
 from gate.pipeline.terms import Terms, own_terms
 from gate.pipeline.verdict import NO_REFERENCE, judge_record, load_to_judge
 from gate.records import Header, Record, is_closed, read_header, read_record
@@ -166,28 +166,23 @@ def _unsaved_runs(config: Config, store: BlobStore, path: Path, record: Record) 
 def _advice(config: Config, environment: Mapping[str, str], lines: Sequence[Line]) -> list[str]:
     """Return notes for the person who saves; ``lines`` are findings that nobody has accepted."""
     said = []
-    if _is_only_here(config, environment):
-        said.append("kept on this machine only, since git ignores this folder; CI stores baselines of its own")
-    if is_lost(config, environment):
-        said.append(
-            "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
-        )
+    if store_kind(config, environment) == "file":
+        git, folder = Git(config.root, environment=environment), config.root / config.file.baseline.folder
+        if not in_ci(environment):
+            is_inside = git.is_repository() and folder.resolve().is_relative_to(git.top())
+            if is_inside and git.ask("check-ignore", str(folder)):
+                said.append("kept on this machine only, since git ignores this folder; CI stores baselines of its own")
+        elif folder.is_relative_to(config.root) and not (
+            git.is_repository() and git.ask("ls-files", "--", str(folder))
+        ):
+            said.append(
+                "this folder is gone with the job's clone: use `baseline: {store: git}`, or commit or cache the folder"
+            )
     marks = [line for line in lines if isinstance(line, Mark) and not line.proven]
     if marks:
         short = marks[-1].verdict.replace("_", " ")
         said.append(f"marked {short}: it never becomes the long-term baseline, unless somebody accepts it")
     return said
-
-
-def _is_only_here(config: Config, environment: Mapping[str, str]) -> bool:
-    """True if records are stored in a folder that git ignores, and this is no CI job."""
-    if store_kind(config, environment) != "file" or in_ci(environment):
-        return False
-    git = Git(config.root, environment=environment)
-    folder = config.root / config.file.baseline.folder
-    if not git.is_repository() or not folder.resolve().is_relative_to(git.top()):
-        return False
-    return bool(git.ask("check-ignore", str(folder)))
 
 
 def _signed_line(suite: str, name: str, at: float, proofs: Proofs, key: bytes) -> Signed:
@@ -258,19 +253,15 @@ def save_newest(config: Config, environment: Mapping[str, str], *, release: str 
     head = Git(config.root, environment=environment).head()
     said = []
     for suite_id in suite_ids(config, environment):
-        path = _newest_finished(config, suite_id)
+        found = next(_finished(config, suite_id), None)
+        if found is None:
+            folder = str(records_folder(config, suite_id))
+            raise BaselineWriteError(f"no finished record of {suite_id!r}", where=folder, hint="`gate run` makes one")
+        path, header = found
         said.append(save_baseline(config, path, environment, release=release, key=key))
-        commit = read_header(path).commit
-        if commit and head and commit != head:
-            said.append(f"it is a run of {commit[:12]}; `gate run` measures {head[:12]}, which is checked out")
+        if header.commit and head and header.commit != head:
+            said.append(f"it is a run of {header.commit[:12]}; `gate run` measures {head[:12]}, which is checked out")
     return "\n".join(said)
-
-
-def _newest_finished(config: Config, suite_id: str) -> Path:
-    for path, _ in _finished(config, suite_id):
-        return path
-    folder = records_folder(config, suite_id)
-    raise BaselineWriteError(f"no finished record of {suite_id!r}", where=str(folder), hint="`gate run` makes one")
 
 
 def _finished(config: Config, suite_id: str) -> Iterator[tuple[Path, Header]]:
