@@ -16,6 +16,7 @@ from gate.decision import PASS_RATE, Comparison, More, Settings, exit_code, next
 from gate.decision.comparison import Incomparable
 from gate.errors import ExitCode
 from gate.model import (
+    NARROW,
     Case,
     CaseStatus,
     Criterion,
@@ -240,7 +241,7 @@ def test_the_last_epoch_runs_every_case_while_a_threshold_needs_it(criterion: Cr
 def test_what_replaces_the_last_epoch_counts_against_the_maximum() -> None:
     """The mean is close to the threshold only after these trials."""
     step = ask(TWENTY, [replace(TRAJECTORY, threshold=0.6)], AFTER_TWO, VARYING)
-    assert step.narrows
+    assert {request.tag for request in step.requests} == {NARROW}
     trials = [*AFTER_TWO, *narrowed(step, lambda case: float(case.id > "case-03"))]
     value = judge(TWENTY, [TRAJECTORY], trials, VARYING).criteria[1].candidate.value
     close = [replace(TRAJECTORY, threshold=round(value, 2) - 0.01)]
@@ -282,7 +283,7 @@ def test_a_quantile_does_not_follow_the_cases_that_run_more_often() -> None:
 
     first, stored_trials = timed(AFTER_TWO), timed(VARYING)
     step = ask(TWENTY, [TRAJECTORY, median], first, stored_trials)
-    assert step.narrows
+    assert {request.tag for request in step.requests} == {NARROW}
     result = judge(TWENTY, [TRAJECTORY, median], [*first, *timed(narrowed(step, lambda _case: 1.0))], stored_trials)
     ((q, found),) = result.criteria[2].quantiles
     assert (q, found.value, found.trials) == (0.5, 0.5, 40)
