@@ -15,8 +15,9 @@ from gate.pipeline.progress import Progress
 from gate.pipeline.session import RunOptions
 from gate.records import Record, read_record
 from gate.reports import load_report
+from gate.reports.console import render_line
 from gate.reports.files import Outputs
-from gate.reports.notebook import fragment, line
+from gate.reports.notebook import fragment
 from gate.stored.judging import compare_records
 from gate.system.signals import in_loop
 
@@ -32,7 +33,7 @@ class ShownResult(Result, frozen=True):
         return fragment(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
-        printer.text(line(self))
+        printer.text(render_line(self))
 
 
 Configuration = str | Path | Mapping[str, Any]

@@ -30,7 +30,6 @@ class Registry(Mapping[str, str], Generic[T]):
         builtin: Mapping[str, str],
         *,
         base: str = "",
-        packages: Mapping[str, str] | None = None,
         words: Sequence[str] = (),
     ) -> None:
         """Make a registry.
@@ -41,15 +40,12 @@ class Registry(Mapping[str, str], Generic[T]):
             builtin: name → ``"module:attribute"``.
             base: the class, as ``"module:attribute"``, that a plugin must derive from or be an instance of; empty: any
                 callable will do.
-            packages: name → the package that offers it, for a hint if it is not installed. List only packages that
-                exist: a hint to install an unregistered name invites somebody to register it.
             words: allowed words that name no object, such as ``none``, for the hint.
         """
         self.noun = noun
         self.group = group
         self._builtin = dict(builtin)
         self._base = base
-        self._packages = dict(packages or {})
         self._own = frozenset({*builtin, *words})
         self._loaded: dict[str, Any] = {}
 
@@ -90,20 +86,16 @@ class Registry(Mapping[str, str], Generic[T]):
         return cast(T, self._loaded[name])
 
     def unknown(self, name: str, *, where: str = "") -> ConfigError:
-        """Return the error for an unknown name, with the nearest known one and the package that offers it."""
-        package = self._packages.get(name)
-        if package is not None:
-            return ConfigError(f"{self.noun} {name!r} is not built in", where=where, hint=f"pip install {package}")
+        """Return the error for an unknown name, with the nearest known one, and its package if it is a plugin."""
         offered = {entry.name: _package(entry) for entry in self._entries()}
-        near = closest(name, {*self._own, *offered, *self._packages}, cutoff=0.5)
+        near = closest(name, {*self._own, *offered}, cutoff=0.5)
         if near is None:
             own = [f"{other} ({package})" for other, package in sorted(offered.items()) if other not in self._builtin]
             hint = "known: " + ", ".join([some_of(sorted(self._own)), *own])
         elif near in self._own:
             hint = f"did you mean {near!r}?"
         else:
-            source = f"of {offered[near]}" if near in offered else f"pip install {self._packages[near]}"
-            hint = f"did you mean {near!r}, {source}?"
+            hint = f"did you mean {near!r}, of {offered[near]}?"
         return ConfigError(f"unknown {self.noun} {name!r}", where=where, hint=hint)
 
     def _plugin(self, name: str, where: str) -> Any:

@@ -109,18 +109,21 @@ INPUTS: dict[str, Input] = {
     "on_missing_baseline": Input("", one_of("warn", "fail")),
     "on_publish_error": Input("warn", one_of("warn", "fail")),
     "comment": Input("true", switch),
-    "check_run": Input("true", switch),
     "accept_label": Input(ACCEPT_LABEL, text),
     "artifact": Input("gate-results", text),
     "token": Input("", text),
 }
 """Every input of the action; tests compare the README, ``action.yml`` and the guide with this table."""
+REMOVED_INPUTS = {"check_run": "leave it out: the job, its comment and its annotations show each suite"}
+"""Inputs that earlier versions had, each with what to do instead."""
 
 
 def read_inputs(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the inputs as passed by the runner. Raises ConfigError for an unknown name or value."""
     given = {name.removeprefix("INPUT_").lower(): value for name, value in environment.items() if is_input(name)}
     for name in given:
+        if name in REMOVED_INPUTS:
+            raise ConfigError(f"{name} was removed", where="with", hint=REMOVED_INPUTS[name])
         if name not in INPUTS:
             raise ConfigError(f"unknown input {name!r}", where="with", hint=nearest(name, list(INPUTS)))
     found = {}

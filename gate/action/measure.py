@@ -45,14 +45,21 @@ USUAL_STORE = {**USUAL, "baseline.branch": GitOptions().branch, "baseline.remote
 
 def measure(step: Step) -> StepOutcome:
     """Measure the checked-out commit, or join the records of its shards, and compare."""
-    with ExitStack() as stack:
-        return _measure(step, _overrides(step), stack)
-
-
-def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> StepOutcome:
-    changed: tuple[str, ...] = ()
+    overrides = input_overrides(step, step.source)
+    commit = base_of(step.activity, step.git)
+    if commit:
+        overrides["baseline.against"] = commit
     earlier = _proofs_left(step)
-    base = _base_policy(step, overrides, stack)
+    with ExitStack() as stack:  # the base commit's files, from which custom metrics are imported
+        base = None
+        if commit and step.activity.mode is Mode.RUN:
+            base = stack.enter_context(base_at(commit, step.source, overrides, step.environment, USUAL))
+        return _measure(step, overrides, base, earlier)
+
+
+def _measure(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None, earlier: Proofs) -> StepOutcome:
+    """``base``: the rules of the commit that a change is measured against, read before any code of the change runs."""
+    changed: tuple[str, ...] = ()
     if step.inputs["shards"]:
         environment, rules = step.environment, _rules(step, overrides, base)
         result = _of_shards(step, overrides, rules)
@@ -83,8 +90,9 @@ def _measure(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> Step
     number = step.activity.pull_request if step.activity.comments else None
     error = "; ".join(result.problems)
     outcome = outcome_of(result, rules.config, error=error, pull_request=number, remark=remark)
-    if step.inputs["shard"] != (1, 1):
-        return _shard_outcome(outcome)
+    if step.inputs["shard"] != (1, 1):  # no verdict: it fails only if it could not measure, and writes no comment
+        code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
+        return replace(outcome, exit_code=code, pull_request=None)
     if step.activity.mode in (Mode.RECORD, Mode.RELEASE) and result.verdict is not Verdict.ERROR:
         saved = _save_as_baseline(step, rules.config, environment, outcome, changed)
         return replace(saved, proofs=joined(filter(None, (earlier, saved.proofs))))
@@ -105,25 +113,6 @@ def _of_shards(step: Step, overrides: Mapping[str, Any], rules: Rules) -> Result
         note=note,
         selected_here=True,
     )
-
-
-def _overrides(step: Step) -> dict[str, Any]:
-    """Return the inputs and the event as keys of the configuration."""
-    overrides = input_overrides(step, step.source)
-    base = base_of(step.activity, step.git)
-    return overrides | ({"baseline.against": base} if base else {})
-
-
-def _base_policy(step: Step, overrides: Mapping[str, Any], stack: ExitStack) -> BasePolicy | None:
-    """Return the rules of the commit that a change is measured against, read before any code of the change runs.
-
-    None unless the step measures a change before its merge. Custom metrics are imported from files that exist until
-    ``stack`` is closed.
-    """
-    base = overrides.get("baseline.against")
-    if base is None or step.activity.mode is not Mode.RUN:
-        return None
-    return stack.enter_context(base_at(base, step.source, overrides, step.environment, USUAL))
 
 
 def _rules(step: Step, overrides: Mapping[str, Any], base: BasePolicy | None) -> Rules:
@@ -198,12 +187,6 @@ def _join_shards(step: Step) -> Path:
     path = step.workspace / RESULTS / record_name(whole.header.suite_id)
     write_record(path, whole)
     return path
-
-
-def _shard_outcome(outcome: StepOutcome) -> StepOutcome:
-    """Return the outcome of a shard: it gives no verdict, fails only if it could not measure, and writes no comment."""
-    code = 0 if outcome.exit_code == ExitCode.FAILED else outcome.exit_code
-    return replace(outcome, exit_code=code, pull_request=None)
 
 
 # --- the baseline job -----------------------------------------------------------------------------

@@ -8,12 +8,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gate.action.base_commit import base_of
-from gate.action.check_runs import post_check_runs, suites_of
 from gate.action.reuse import record_name
 from gate.action.runner import SUMMARY_BYTES, Runner, annotations_of
 from gate.action.step import RESULTS, Step, StepOutcome, worse_code
 from gate.baselines.proofs import FILE
 from gate.baselines.proofs import write as write_proofs
+from gate.config.resolve import read_suites
 from gate.errors import ExitCode, GateError, PublishError
 from gate.hosts.base import (
     Annotation,
@@ -67,12 +67,10 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     Returns:
         The exit code of the step.
     """
-    place = _place(step, outcome, with_links=True) if step is not None else Place()
-    checks = post_check_runs(step, outcome, place)
     done = publish(_effects(step, outcome), runner)
     stated = publish(_statement(step, outcome.result), runner)  # about the reports as written
-    comments = _comment(step, outcome, place)
-    problems = (*checks.problems, *done.problems, *stated.problems, *comments.problems)
+    comments = _comment(step, outcome)
+    problems = (*done.problems, *stated.problems, *comments.problems)
     code = _exit_code(step, outcome, problems)
     outputs = _outputs(outcome)
     if comments.urls:
@@ -82,9 +80,9 @@ def publish_outcome(step: Step | None, outcome: StepOutcome, runner: Runner) -> 
     except PublishError as error:
         problems = (*problems, error)
         code = _exit_code(step, outcome, problems)
-    for note in dict.fromkeys((*checks.notes, *comments.notes)):
+    for note in dict.fromkeys(comments.notes):
         runner.say(console(note))
-    runner.annotate(_annotations(outcome, problems, with_places=not checks.urls))
+    runner.annotate(_annotations(outcome, problems))
     return code
 
 
@@ -94,25 +92,16 @@ def _exit_code(step: Step | None, outcome: StepOutcome, problems: Sequence[Publi
     return outcome.exit_code
 
 
-def _annotations(
-    outcome: StepOutcome, problems: Iterable[PublishError], *, with_places: bool
-) -> tuple[Annotation, ...]:
-    """Return the step's annotations, its own first: the runner shows ten per level and silently drops the rest.
-
-    ``with_places``: include remarks on lines, because no check run shows them.
-    """
+def _annotations(outcome: StepOutcome, problems: Iterable[PublishError]) -> list[Annotation]:
+    """Return the step's annotations, its own first: the runner shows ten per level and silently drops the rest."""
     made = []
     if outcome.error:
         made.append(Annotation("error", "Agent Gate", outcome.error))
-    if outcome.warning:
-        made.append(Annotation("warning", "Agent Gate", outcome.warning))
     for problem in problems:
         made.append(Annotation("warning", "Agent Gate: not published", str(problem)))
     if outcome.result is not None:
-        for remark in annotations_of(outcome.result):
-            if with_places or not remark.path:
-                made.append(remark)
-    return tuple(made)
+        made += annotations_of(outcome.result)
+    return made
 
 
 def _effects(step: Step | None, outcome: StepOutcome) -> list[Effect]:
@@ -240,7 +229,15 @@ def _pull_request_left_unmeasured(step: Step) -> int | None:
     return pull.number if pull is not None else step.activity.pull_request
 
 
-def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publication:
+def _suites_of(step: Step) -> tuple[str, ...] | None:
+    """Return the ids of the configured suites; None if the configuration cannot be read."""
+    try:
+        return tuple(suite.id for suite in read_suites(step.source.load()))
+    except GateError:
+        return None
+
+
+def _comment(step: Step | None, outcome: StepOutcome) -> Publication:
     """Write each suite's comment on the pull request, if the token allows it."""
     result = outcome.result
     if outcome.note:
@@ -252,7 +249,8 @@ def _comment(step: Step | None, outcome: StepOutcome, place: Place) -> Publicati
         return Publication()
     if step.activity.is_fork and step.activity.mode is not Mode.REPORT:
         return Publication(notes=("no comment: a fork's token only reads; the `workflow_run` job comments",))
-    effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), suites_of(step))]
+    place = _place(step, outcome, with_links=True)
+    effects: list[Effect] = [PostFailure(render_unmeasured(outcome.error, place), _suites_of(step))]
     if result is not None:
         failed = bool(result.exit_code) and step.activity.run is None  # a repeated report may correct the first one
         effects = comments_on(result, place, failed=failed)

@@ -147,10 +147,7 @@ class EarlierRecords(Struct, frozen=True, dict=True):
 
     def _continue(self, run: MeasuringRun, origin: str, archive: bytes) -> set[str]:
         """Place the records that the run continues. Return their suites."""
-        found, refused = self._records(run, archive)
-        if self._event == "push" and run.id != self._own_id:
-            found, not_stored = self._promoted_of(found)
-            refused += not_stored
+        found, refused = self._records(run, archive, promoted=self._event == "push" and run.id != self._own_id)
         self._tell(f"the record of {origin} is not reused", refused)
         continued = {record.header.suite_id for record in found if self._place(record, run)}
         if continued:
@@ -186,19 +183,24 @@ class EarlierRecords(Struct, frozen=True, dict=True):
     def _suites(self) -> list[str]:
         return suite_ids(self.config, self.step.environment)
 
-    def _records(self, run: MeasuringRun, archive: bytes) -> tuple[list[Record], list[GateError]]:
+    def _records(
+        self, run: MeasuringRun, archive: bytes, *, promoted: bool = False
+    ) -> tuple[list[Record], list[GateError]]:
         """Return the records of the suites, and the reasons for refusing others.
 
         Each suite is read separately: a stopped job, or one from before a suite was added, has only some of the
         records, and these count nevertheless.
+
+        ``promoted``: return those that may count for the merged commit, renamed to it.
         """
         found: list[Record] = []
         refused: list[GateError] = []
         for suite_id in self._suites:
             try:
-                left = records_of(archive, run, [suite_id])
-                found += [record for record in left if not record.header.stripped]  # stripped: nothing was run for it
-            except UntrustedError as error:
+                [record] = records_of(archive, run, [suite_id])
+                if not record.header.stripped:  # else nothing was run for it
+                    found.append(self._promoted(record) if promoted else record)
+            except (UntrustedError, BaselineWriteError) as error:
                 refused.append(error)
         return found, refused
 
@@ -271,17 +273,6 @@ class EarlierRecords(Struct, frozen=True, dict=True):
         if not known.get(own, True):  # otherwise opening another pull request would allow a fresh draw
             what = "this branch has, or had, a pull request onto another base, and runs do not say whose they are"
             raise PublishError(what, where="GitHub")
-
-    def _promoted_of(self, records: Iterable[Record]) -> tuple[list[Record], list[GateError]]:
-        """Return the records that may count for the merged commit, renamed to it, and the reasons against others."""
-        found: list[Record] = []
-        refused: list[GateError] = []
-        for record in records:
-            try:
-                found.append(self._promoted(record))
-            except (UntrustedError, BaselineWriteError) as error:
-                refused.append(error)
-        return found, refused
 
     def _promoted(self, record: Record) -> Record:
         """Return the record under the commit that the change was merged as, without trials of an older base's agent."""

@@ -17,8 +17,6 @@ from gate.action.sealing import seal
 from gate.baselines.ledger import is_candidate
 from gate.baselines.proofs import Proofs
 from gate.config.load import Config, ConfigFile, read_config
-from gate.config.settings import settings_of
-from gate.decision import exit_code
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode
 from gate.hosts.base import Stamp
 from gate.hosts.events import Activity, Mode, activity
@@ -27,7 +25,6 @@ from gate.model import Result
 from gate.pipeline.identity import REPORTS
 from gate.security.environment import ARTIFACT, TOKEN
 from gate.security.escape import console
-from gate.system.clock import now
 from gate.system.git import SEALED, Git, encode_sealed, token_header, with_header
 
 RESULTS = Path(REPORTS)
@@ -108,8 +105,6 @@ class StepOutcome(Struct, frozen=True):
     result: Result | None = None
     error: str = ""
     """The reason why there is no result, or a problem in addition to it."""
-    warning: str = ""
-    """A warning about a result that remains valid."""
     pull_request: int | None = None
     note: str = ""
     """The reason why there is nothing to publish, if that is no error."""
@@ -121,16 +116,11 @@ class StepOutcome(Struct, frozen=True):
     """The target branch of a reported pull request, which the event does not name."""
     is_named: bool = False
     """True if the configuration names the suite, as each one does that has others beside it."""
-    codes: Mapping[str, int] = {}
-    """Suite id → the exit code that the suite would have on its own."""
 
 
 def outcome_of(result: Result, config: Config, **parts: Any) -> StepOutcome:
     """Return the outcome of a step that has a result; ``parts`` are further fields."""
-    settings = settings_of(config, now())
-    codes = {suite.suite_id: int(exit_code([suite], settings)) for suite in result.suites}
-    is_named = config.file.name is not None
-    return StepOutcome(int(result.exit_code), result, codes=codes, is_named=is_named, **parts)
+    return StepOutcome(int(result.exit_code), result, is_named=config.file.name is not None, **parts)
 
 
 def open_step(environment: Mapping[str, str], workspace: Path, say: Say) -> Step:

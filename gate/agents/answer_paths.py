@@ -72,12 +72,6 @@ class CallPaths(StrictModel):
         return found
 
 
-def _as_list(calls: Any) -> list[Any]:
-    if not isinstance(calls, list):
-        raise AgentFailure(ErrorKind.PROTOCOL, "what is at events.tool_calls is neither a call nor a list of calls")
-    return calls
-
-
 def _if_there(value: Any, path: str) -> Any:
     try:
         return find(value, path.removesuffix("?"))
@@ -125,7 +119,11 @@ class EventPaths(StrictModel):
                     failed = None
             failed = streams.error_of(event) or failed
             if self.tool_calls is not None and _if_there(data, self.tool_calls.path) is not None:
-                calls += _as_list(self.tool_calls.read(data, "events.tool_calls"))
+                told = self.tool_calls.read(data, "events.tool_calls")
+                if not isinstance(told, list):
+                    text = "what is at events.tool_calls is neither a call nor a list of calls"
+                    raise AgentFailure(ErrorKind.PROTOCOL, text)
+                calls += told
             if self.usage is not None:
                 usage = _if_there(data, self.usage) or usage
         refuse_error({"error": failed, "output": "".join(pieces), "tool_calls": calls})

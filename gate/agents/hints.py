@@ -115,9 +115,9 @@ def looks_like(answer: Any, mapping: str = "") -> str:
     an agent without one, such as a function.
     """
     if isinstance(answer, list):
-        if _is_streamed(answer):
-            return "; this looks like the stream of a LangGraph graph: return what invoke gives"
         answer = next(iter(answer), None)
+        if _are_langchains(answer) or (isinstance(answer, OBJECT) and _are_langchains(answer.get("messages"))):
+            return "; this looks like the stream of a LangGraph graph: return what invoke gives"
     if not isinstance(answer, OBJECT):
         return ""
     for keys, name, returned, mapped in FRAMEWORKS:
@@ -156,12 +156,6 @@ def _state_of_a_graph(answer: Mapping[str, Any], mapping: str) -> str:
         if isinstance(value, Mapping) and _are_langchains(value.get("messages")):
             return "; this looks like the updates of a LangGraph graph: return what invoke gives, or use langgraph:"
     return ""
-
-
-def _is_streamed(answer: list[Any]) -> bool:
-    """True for the states that a graph went through, or for pairs of a message and its origin."""
-    first = next(iter(answer), None)
-    return _are_langchains(first) or (isinstance(first, OBJECT) and _are_langchains(first.get("messages")))
 
 
 def _are_langchains(value: Any) -> bool:

@@ -112,7 +112,11 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
                 interrupts = interrupts_of(state)
                 known = list(islice(answers, len(interrupts)))
                 if not interrupts or len(known) < len(interrupts):
-                    turn = await self._ended(state, interrupts, request)
+                    if interrupts:
+                        turn = self._interrupted(state, interrupts, request)
+                    else:
+                        await self._refuse_unfinished(state, request)
+                        turn = self._read(state, request)
                     thread.told = self._messages(state)
                     return replace(turn, duration=duration)
                 given: Any = known[0]
@@ -147,13 +151,6 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
             raise AgentFailure(ErrorKind.CRASH, f"the run failed: {shorten(str(state['__error__']), 1000)}")
         return state, duration
 
-    async def _ended(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:
-        """Return the turn of a run that ended, or waits at interrupts. Raises AgentFailure if it has no answer."""
-        if interrupts:
-            return self._interrupted(state, interrupts, request)
-        await self._refuse_unfinished(state, request)
-        return self._read(state, request)
-
     async def _refuse_unfinished(self, state: Any, request: Request) -> None:
         """Raise AgentFailure for a run that stopped before a node, as at a breakpoint: its state looks final.
 
@@ -187,7 +184,7 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
                     ErrorKind.PROTOCOL, f"{text}; agent.langgraph.response says where the answer is"
                 ) from error
         if isinstance(answer.get("messages"), list):
-            answer["messages"] = self._new(answer["messages"], request)
+            answer["messages"] = _later(answer["messages"], self._sessions[request.session_id].told)
         return read_answer(answer, user=request.user)
 
     def _messages(self, state: Any) -> list[Any]:
@@ -198,10 +195,6 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
         except PathError:
             return []
 
-    def _new(self, messages: list[Any], request: Request) -> list[Any]:
-        """Return the messages of this session that no earlier turn had; all of them if a graph replaces its state."""
-        return _later(messages, self._sessions[request.session_id].told)
-
     def _interrupted(self, state: Any, interrupts: Sequence[Mapping[str, Any]], request: Request) -> Invocation:
         """Return the turn of a run that waits at an interrupt."""
         question = "\n".join(text_or_json(one.get("value")) for one in interrupts)
@@ -209,7 +202,8 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
             text = f"nobody answers the graph's interrupt: {shorten(question, 500)}"
             raise AgentFailure(ErrorKind.PROTOCOL, f"{text}; metadata: {{resume: […]}} of the case, or {REMEDY}")
         self._sessions[request.session_id].is_waiting = True
-        messages = formats.after_last_question(self._new(self._messages(state), request), request.user)
+        new = _later(self._messages(state), self._sessions[request.session_id].told)
+        messages = formats.after_last_question(new, request.user)
         said = Invocation(request.user, reports_calls=True)
         if messages:
             said = read_answer({"messages": messages}, user=request.user)
@@ -219,7 +213,7 @@ class LangGraphAgent(ServerAgent[LangGraphServer, _Thread]):
 
 
 def _later(messages: list[Any], told: list[Any]) -> list[Any]:
-    """Return the messages after those that were told before: by their ids, which survive a shortened history.
+    """Return the messages of a session that no earlier turn had: by their ids, which survive a shortened history.
 
     Without ids, the state of a graph that keeps its messages is longer and begins with them; any other is new.
     """

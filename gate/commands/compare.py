@@ -65,9 +65,12 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     Three or more, --table, --vary or a configuration give one table, no verdict, and exit code 0.
     """
     sides = [_named(text) for text in compared]
-    if _is_table(sides, given):
+    configured = any(path.suffix in YAML for _, path in sides)
+    if len(sides) > 2 or given["table"] or given["vary"] or given["prefer"] or configured:
         _table(sides, config_path, given)
-    _check_alone(given)
+    for name in ("epochs", "records", "quality", "fail_if_worse"):  # ignored, they would seem to have worked
+        if given[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for a table: add --table, or a third record")
     from gate.config.load import load_config
     from gate.stored.judging import compare_records
 
@@ -80,18 +83,6 @@ def compare(compared: tuple[str, ...], config_path: Path | None, **given: Any) -
     with errors_in_reports(lambda: outputs):
         result = compare_records(record, reference, config, os.environ, outputs, command_line())
     finish(result, given["quiet"], given["verbose"])
-
-
-def _is_table(sides: list[Side], given: dict[str, Any]) -> bool:
-    configured = any(path.suffix in YAML for _, path in sides)
-    return bool(len(sides) > 2 or given["table"] or given["vary"] or given["prefer"] or configured)
-
-
-def _check_alone(given: dict[str, Any]) -> None:
-    """Refuse options that only apply to a table: ignoring them silently would look as if they had worked."""
-    for name in ("epochs", "records", "quality", "fail_if_worse"):
-        if given[name]:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for a table: add --table, or a third record")
 
 
 def _named(text: str) -> Side:

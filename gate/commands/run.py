@@ -73,9 +73,11 @@ def run(config_path: Path, **given: Any) -> NoReturn:
     """
     if given["dry_run"]:
         _print_estimate(config_path, given)
-    revision, asked = given["rules_from"], outputs_of(given)
+    from gate.config.load import reports_named_in
+
+    revision, asked, root = given["rules_from"], outputs_of(given), config_path.resolve().parent
     with ExitStack() as stack:
-        with errors_in_reports(lambda: asked if revision else _with_configured(asked, config_path)):
+        with errors_in_reports(lambda: asked if revision else asked.beside(root, reports_named_in(config_path))):
             rules = _rules(config_path, given, stack)
             outputs = asked.beside(rules.config.root, rules.config.file.reports)
         with errors_in_reports(lambda: outputs):
@@ -94,13 +96,6 @@ def _print_estimate(config_path: Path, given: dict[str, Any]) -> NoReturn:
     where = git_context(config, Git(config.root, environment=os.environ))
     click.echo(estimate(config, os.environ, fills_baseline=fills_baseline(config, where, os.environ)))
     raise SystemExit(0)
-
-
-def _with_configured(asked: Outputs, config_path: Path) -> Outputs:
-    """Return the given reports and those named in a configuration that cannot be used."""
-    from gate.config.load import reports_named_in
-
-    return asked.beside(config_path.resolve().parent, reports_named_in(config_path))
 
 
 def _rules(config_path: Path, given: dict[str, Any], stack: ExitStack) -> Rules:

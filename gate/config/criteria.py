@@ -55,7 +55,6 @@ def build_scorers(specs: Sequence[CriterionSpec], cases: Sequence[Case], setting
     check_something_blocks(scorers, setting.place.at(), "leave `blocking: false` off one")
     _check_weights(scorers, setting.place.at())
     _check_cases(cases, scorers)
-    _check_rubrics(cases, scorers)
     _check_idle(specs, cases, scorers, setting)
     return scorers
 
@@ -198,10 +197,11 @@ def _check_limits(spec: CriterionSpec, metric_type: type[Metric[Any]], where: st
     if metric_type.direction is not Direction.LOWER and (common.max is not None or quantiles):
         what = "`max` and quantile limits are for metrics where lower is better"
         raise ConfigError(what, where=where, hint="use `threshold`")
-    _check_range("threshold", common.threshold, metric_type.scale, where)
-    _check_range("max", common.max, metric_type.scale, where)
+    limits = {"threshold": common.threshold, "max": common.max}
     for quantile, limit in quantiles:
-        _check_range(f"p{quantile * 100:g}", limit, metric_type.scale, where)
+        limits[f"p{quantile * 100:g}"] = limit
+    for label, value in limits.items():
+        _check_range(label, value, metric_type.scale, where)
     if metric_type.needs_others and common.margin is not None:
         what = "use `gate.pass_rate_margin` for the drop that still counts as unchanged"
         raise ConfigError(f"margin: {what}", where=where, hint="set it there")
@@ -262,26 +262,6 @@ def _check_range(label: str, value: float | None, scale: Scale, where: str) -> N
 
 
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
-
-
-def _check_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
-    """Raise ConfigError for a case's rubric that no criterion would read: one without a type, or with a misspelt
-    one."""
-    if not any(scorer.metric.rubric_type for scorer in scorers):
-        return
-    for case in cases:
-        for rubric in rubrics_of(case):
-            if rubric.type in RUBRIC_TYPES:
-                continue
-            near = closest(rubric.type or "", RUBRIC_TYPES)
-            if rubric.type is None:
-                what, hint = "has no type, so no criterion reads it", f"give it one of {', '.join(RUBRIC_TYPES)}"
-            elif near:
-                what, hint = f"has the type {rubric.type!r}", f"did you mean {near!r}?"
-            else:
-                continue
-            where = place_of_case(case)
-            raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
 
 
 def unread_rubrics(cases: Sequence[Case], scorers: Sequence[Scorer]) -> str:
@@ -360,9 +340,10 @@ def rubrics_of(case: Case) -> list[Rubric]:
 
 
 def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
-    """Raise ConfigError for a case's thresholds or options without a criterion, which would have no effect."""
-    by_name = {scorer.criterion.name: scorer.criterion for scorer in scorers}
-    weighted = [scorer for scorer in scorers if isinstance(scorer.metric, WeightedScore)]
+    """Raise ConfigError for what a case states and no criterion would read: thresholds or options without a criterion,
+    or a rubric without a type, or with a misspelt one."""
+    by_name = {scorer.criterion.name: scorer for scorer in scorers}
+    reads_rubrics = any(scorer.metric.rubric_type for scorer in scorers)
     for case in cases:
         where = place_of_case(case)
         for name in [*case.thresholds, *case.options]:
@@ -372,17 +353,30 @@ def _check_cases(cases: Sequence[Case], scorers: Sequence[Scorer]) -> None:
             if name not in by_name:
                 raise unknown_key(name, list(by_name), f"{where}: case {case.id!r}", noun="criterion")
         for name, threshold in case.thresholds.items():
-            _check_range("threshold", threshold, by_name[name].scale, f"{where}: case {case.id!r}: {name}")
-        for scorer in scorers:
-            if scorer.metric.hard and case.thresholds.get(scorer.criterion.name, 1.0) != 1.0:
-                what = f"case {case.id!r} has a threshold for {scorer.criterion.name}: one occurrence fails the gate"
-                raise ConfigError(what, where=where, hint="leave it out")
-            if scorer.metric.over_trials and scorer.criterion.name in case.thresholds:
-                what = f"case {case.id!r} has a threshold for {scorer.criterion.name}, which is judged over the suite"
-                raise ConfigError(what, where=where, hint="give the criterion a threshold")
-        for scorer in weighted:
-            if scorer.criterion.name in case.thresholds and not scorer.for_case(case).options.weights:
-                what = f"case {case.id!r} demands a {scorer.criterion.name} (`min_score`) without weights"
-                raise ConfigError(
-                    what, where=where, hint="say what it scores: weights: {tool_accuracy: 0.6, contains: 0.4}"
-                )
+            _check_own_threshold(case, by_name[name], threshold, where)
+        for rubric in rubrics_of(case) if reads_rubrics else ():
+            if rubric.type in RUBRIC_TYPES:
+                continue
+            what, hint = "has no type, so no criterion reads it", f"give it one of {', '.join(RUBRIC_TYPES)}"
+            if rubric.type is not None:
+                near = closest(rubric.type, RUBRIC_TYPES)
+                what, hint = f"has the type {rubric.type!r}", f"did you mean {near!r}?"
+                if near is None:
+                    continue
+            raise ConfigError(f"rubric {rubric.id!r} of case {case.id!r} {what}", where=where, hint=hint)
+
+
+def _check_own_threshold(case: Case, scorer: Scorer, threshold: float, where: str) -> None:
+    """Raise ConfigError if a criterion takes no such threshold from a single case."""
+    name, metric = scorer.criterion.name, scorer.metric
+    _check_range("threshold", threshold, metric.scale, f"{where}: case {case.id!r}: {name}")
+    has_one = f"case {case.id!r} has a threshold for {name}"
+    if metric.hard and threshold != 1.0:
+        raise ConfigError(f"{has_one}: one occurrence fails the gate", where=where, hint="leave it out")
+    if metric.over_trials:
+        hint = "give the criterion a threshold"
+        raise ConfigError(f"{has_one}, which is judged over the suite", where=where, hint=hint)
+    if isinstance(metric, WeightedScore) and not scorer.for_case(case).options.weights:
+        what = f"case {case.id!r} demands a {name} (`min_score`) without weights"
+        hint = "say what it scores: weights: {tool_accuracy: 0.6, contains: 0.4}"
+        raise ConfigError(what, where=where, hint=hint)

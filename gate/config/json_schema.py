@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -28,7 +27,6 @@ from gate.suites import FORMATS
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
 """Models that can also be written as a string."""
 TEXT = {"type": "string"}
-LINE_LENGTH = 110
 
 
 def json_schema() -> dict[str, Any]:
@@ -73,23 +71,6 @@ def json_schema() -> dict[str, Any]:
     definitions["TraceOptions"] = {"anyOf": [{"type": "boolean"}, definitions["TraceOptions"]]}
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Agent Gate"}
     return {**about, **schema, "$defs": definitions}
-
-
-def in_lines(value: Any, indent: int = 0) -> str:
-    """Return JSON text with each value on a single line if it fits."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or indent + len(flat) <= LINE_LENGTH:
-        return flat
-    inner = " " * (indent + 2)
-    lines = []
-    if isinstance(value, list):
-        for item in value:
-            lines.append(inner + in_lines(item, indent + 2))
-    else:
-        for key, item in value.items():
-            lines.append(f"{inner}{json.dumps(key, ensure_ascii=False)}: {in_lines(item, indent + 2)}")
-    opening, closing = ("[", "]") if isinstance(value, list) else ("{", "}")
-    return f"{opening}\n" + ",\n".join(lines) + f"\n{' ' * indent}{closing}"
 
 
 def _add_stores(definitions: dict[str, Any], stores: Sequence[type[BaseModel]], known: list[str]) -> None:

@@ -138,7 +138,10 @@ class ConfigFile(Struct, frozen=True):
         if "suite" in data and not isinstance(data["suite"], str | list):
             found = f"expected a path or a list of paths, found {kind_of(data['suite'])}"
             raise ConfigError(f"suite: {found}", where=place.at("suite"), hint="as in suite: evals/")
-        file = _validate(data, place, tuple(overrides))
+        try:
+            file = File.model_validate(data)
+        except ValidationError as error:
+            raise _config_error(error, place, tuple(overrides)) from None
         kind, agent = _agent(file, place)
         _check_store(file.baseline, place, "--store" if "baseline.store" in overrides else "")
         _check_hosts(file.publish, place)
@@ -259,13 +262,6 @@ def _set(data: dict[str, Any], keys: list[str], value: Any) -> None:
         data[key] = dict(inner) if isinstance(inner, dict) else {}
         data = data[key]
     data[keys[-1]] = value
-
-
-def _validate(data: dict[str, Any], place: FilePlace, overridden: Sequence[str]) -> File:
-    try:
-        return File.model_validate(data)
-    except ValidationError as error:
-        raise _config_error(error, place, overridden) from None
 
 
 def _config_error(error: ValidationError, place: FilePlace, overridden: Sequence[str]) -> ConfigError:

@@ -26,21 +26,15 @@ class AlertAddress(StrictModel):
     """Environment variable with a bearer token."""
 
 
-_ADDRESS = {
-    "anyOf": [
-        {"type": "string", "description": "The environment variable that holds the address."},
-        {
-            "type": "object",
-            "properties": {
-                "url": {"type": "string", "description": "The environment variable that holds the address."},
-                "token": {"type": "string", "description": "The environment variable that holds a bearer token."},
-            },
-            "required": ["url"],
-            "additionalProperties": False,
-        },
-    ]
+_URL = {"type": "string", "description": "The environment variable that holds the address."}
+_TOKEN = {"type": "string", "description": "The environment variable that holds a bearer token."}
+_BOTH = {
+    "type": "object",
+    "properties": {"url": _URL, "token": _TOKEN},
+    "required": ["url"],
+    "additionalProperties": False,
 }
-_ADDRESSES = {"anyOf": [*_ADDRESS["anyOf"], {"type": "array", "items": _ADDRESS}]}
+_ADDRESSES = {"anyOf": [_URL, _BOTH, {"type": "array", "items": {"anyOf": [_URL, _BOTH]}}]}
 Address = Annotated[AlertAddress, short_for("url")]
 Addresses = Annotated[list[Address], BeforeValidator(_listed), WithJsonSchema(_ADDRESSES)]
 

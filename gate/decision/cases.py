@@ -116,15 +116,10 @@ def _calls(trial: Trial | None) -> tuple[tuple[ToolCall, ...], ...]:
 
 
 def _means(comparison: Comparison, case_id: str, criterion: Criterion) -> tuple[float | None, float | None]:
+    """Return the means of a criterion in a case, of the candidate and of the baseline."""
     now = measured_values(comparison.measured(case_id), criterion)
     before = comparison.stored_values(criterion).get(case_id, ())
-    return _mean(now), _mean(before)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    if not values:
-        return None
-    return mean(values)
+    return mean(now) if now else None, mean(before) if before else None
 
 
 # --- the status -----------------------------------------------------------------------------------
@@ -156,7 +151,8 @@ def _status(
         return CaseStatus.FAILED
     if comparison.baseline and case.id not in comparison.baseline:
         return CaseStatus.NEW
-    if _is_edited(comparison, case):
+    reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
+    if Incomparable.EDITED in reasons:
         return CaseStatus.EDITED
     if e_value is not None and e_value >= SUSPECT_E:
         return CaseStatus.SUSPECT
@@ -170,12 +166,6 @@ def _status(
     if not any(now):  # nor at the baseline: it would be suspected
         return CaseStatus.NEVER_PASSED
     return CaseStatus.OK
-
-
-def _is_edited(comparison: Comparison, case: Case) -> bool:
-    """True if the content of the case differs at the baseline."""
-    reasons = [comparison.not_comparable.get((case.id, criterion.name)) for criterion in comparison.criteria]
-    return Incomparable.EDITED in reasons
 
 
 def _fails_hard(comparison: Comparison, case: Case, failing: Sequence[Trial]) -> bool:
@@ -213,34 +203,23 @@ def _reasons(
     """Return the reasons trials failed, the most frequent first; then the reasons trials were not measured."""
     counts: dict[str, int] = {}
     for trial in failing:
-        for text in _why_it_failed(comparison, case, trial):
+        texts = []
+        if trial.error is not None:
+            texts.append(f"{trial.error.kind.value}: {trial.error.message}")
+        for criterion in comparison.criteria:
+            score = trial.scores.get(criterion.name)
+            if criterion.blocking and score is not None and holds(criterion, case, score) is False:
+                texts.append(f"{criterion.name}: {score.reason or score.value}")
+        for text in texts:
             counts[text] = counts.get(text, 0) + 1
     for trial in attempts:
-        for text in _why_it_was_not_measured(trial):
-            counts.setdefault(text, 0)
+        if trial.error is not None and not trial.failed:
+            counts.setdefault(f"{trial.error.kind.value}: {trial.error.message}", 0)
+        for name, score in trial.scores.items():
+            if score.unmeasured:
+                counts.setdefault(f"{name}: not measured: {score.error}", 0)
     order = sorted(counts, key=lambda text: -counts[text])
     return tuple([shorten(text, MAX_REASON_CHARS) for text in order[:MAX_REASONS]])
-
-
-def _why_it_failed(comparison: Comparison, case: Case, trial: Trial) -> list[str]:
-    found = []
-    if trial.error is not None:
-        found.append(f"{trial.error.kind.value}: {trial.error.message}")
-    for criterion in comparison.criteria:
-        score = trial.scores.get(criterion.name)
-        if criterion.blocking and score is not None and holds(criterion, case, score) is False:
-            found.append(f"{criterion.name}: {score.reason or score.value}")
-    return found
-
-
-def _why_it_was_not_measured(trial: Trial) -> list[str]:
-    found = []
-    if trial.error is not None and not trial.failed:
-        found.append(f"{trial.error.kind.value}: {trial.error.message}")
-    for name, score in trial.scores.items():
-        if score.unmeasured:
-            found.append(f"{name}: not measured: {score.error}")
-    return found
 
 
 # --- the words of answers -------------------------------------------------------------------------

@@ -111,25 +111,21 @@ def copies_among(stored: Trials, trials: Trials, steady: Steady) -> Copies:
 
     Failing trials are left out when a run is judged by its answers: a case that the change broke differs from the
     stored answer, and may well fail with the same words each time.
+
+    Each process of the agent may have its own cache: a run with several processes, such as one that was topped up or
+    resumed, may then differ within itself although each process repeats itself.
     """
     if not stored and len({trial.run for trial in trials}) < 2:
         return NONE  # with a single run, nothing shows how another would answer
-    found = _told_by(_answers(stored, trials), steady, trials)
-    return found.joined(_of_processes(stored, trials, steady))
-
-
-def _of_processes(stored: Trials, trials: Trials, steady: Steady) -> Copies:
-    """Return the copies if each process of the agent has its own cache: a run with several processes, such as one that
-    was topped up or resumed, may then differ within itself although each process repeats itself."""
+    found = _told_by(_answers(stored, trials, by_process=False), steady, trials)
     if not any(trial.process for trial in (*stored, *trials)):
-        return NONE
-    answers = _answers(stored, trials, by_process=True)
-    asked_again = 0
+        return found
+    answers, asked_again = _answers(stored, trials, by_process=True), 0
     for sessions in answers.values():
         asked_again += any(session.process and len(group) > 1 for session, group in sessions.items())
     if asked_again < max(1, min(LEAST, len(answers))):
-        return NONE
-    return _told_by(answers, steady, trials)
+        return found
+    return found.joined(_told_by(answers, steady, trials))
 
 
 def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Copies:
@@ -147,15 +143,19 @@ def _told_by(answers: Answers, steady: Steady, trials: Trials) -> Copies:
         if _says_little(passing):
             return _of_outcomes(answers, steady, trials)
         return NONE
-    within = {side: _differing_within(passing, side) for side in Side}
-    pooled = [*within[Side.CANDIDATE], *within[Side.BASELINE]]
+    within: dict[Side, list[float]] = {side: [] for side in Side}
+    for sessions in passing.values():
+        for session, group in sessions.items():
+            if len(group) > 1:
+                within[session.side].append(_differing(group))
+    pooled = list(chain.from_iterable(within.values()))
     least = min(LEAST, len(answers))
     frozen = {}
-    for side in Side:
-        told = within[side]
-        if len(told) < least:
-            told = pooled
-        frozen[side] = len(told) < least or _is_frozen(told, differing, of_one_agent=is_of_base)
+    for side, of_side in within.items():
+        shares = of_side
+        if len(of_side) < least:
+            shares = pooled
+        frozen[side] = len(shares) < least or _differ_too_seldom(shares, differing, of_one_agent=is_of_base)
     is_known = len(within[Side.CANDIDATE]) >= least or any(trial.tag == REPEAT for trial in trials)
     partly: frozenset[str] = frozenset()
     if not all(frozen.values()):
@@ -173,17 +173,19 @@ def _of_outcomes(answers: Answers, steady: Steady, trials: Trials) -> Copies:
     varied = [case_id for case_id, sessions in answers.items() if _varies(sessions, steady)]
     if not varied:
         return NONE
-    repeated = {case_id for case_id, sessions in answers.items() if _is_repeated(sessions)}
-    is_known = len(repeated.intersection(varied)) >= min(LEAST, len(varied))
-    is_known = is_known or any(trial.tag == REPEAT for trial in trials)
-    within, between = [], []
-    for case_id in answers:
-        if case_id not in repeated:
+    within: list[float] = []
+    between = []
+    known = 0
+    for case_id, sessions in answers.items():
+        repeats = _repeated(sessions)
+        if not repeats:
             continue
-        within += [_differing(group) for group in answers[case_id].values() if len(group) > 1]
-        share = _disagreement(_runs(answers[case_id]))
+        known += case_id in varied
+        within += map(_differing, repeats)
+        share = _disagreement(_runs(sessions))
         if share is not None:
             between.append(share)
+    is_known = known >= min(LEAST, len(varied)) or any(trial.tag == REPEAT for trial in trials)
     if is_known and within and fmean(within) >= INDEPENDENT * fmean(between or [0.0]):
         return NONE
     frozen = dict.fromkeys(Side, True)
@@ -207,8 +209,8 @@ def _copies(
     dropped: set[int] = set()
     cases = []
     for case_id, sessions in answers.items():
-        if _is_reproduced(sessions):
-            continue
+        if len(_runs(sessions)) > 1 and _is_constant(list(chain.from_iterable(sessions.values()))):
+            continue  # several runs gave the same answer, and none gave another
         copies: list[Trial] = []
         for session, group in sessions.items():
             if (frozen[session.side] or case_id in partly) and _is_constant(group):
@@ -223,7 +225,7 @@ def _copies(
     return Copies(
         frozenset(dropped),
         tuple(cases),
-        sum(map(_is_repeated, answers.values())),
+        sum([bool(_repeated(sessions)) for sessions in answers.values()]),
         is_frozen,
         frozen[Side.CANDIDATE] and not is_known,
         proven=proven,
@@ -234,7 +236,7 @@ def _copies(
 # --- the answers ----------------------------------------------------------------------------------
 
 
-def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bool = False) -> Answers:
+def _answers(stored: Iterable[Trial], trials: Iterable[Trial], *, by_process: bool) -> Answers:
     """Return the drawn answers, without replays: these are equal by design and show nothing about repeats."""
     found: dict[str, dict[AgentSession, list[Trial]]] = {}
     for of_store, group in ((True, stored), (False, trials)):
@@ -264,18 +266,13 @@ def _of_store(sessions: OfCase) -> list[Trials]:
     return [group for session, group in sessions.items() if session.of_store]
 
 
-def _is_repeated(sessions: OfCase) -> bool:
-    """True if a session ran the case more than once."""
-    return any(len(group) > 1 for group in sessions.values())
+def _repeated(sessions: OfCase) -> list[Trials]:
+    """Return the answers of each session that ran the case more than once."""
+    return [group for group in sessions.values() if len(group) > 1]
 
 
 def _is_constant(group: Trials) -> bool:
     return len({trial.answer for trial in group}) == 1
-
-
-def _is_reproduced(sessions: OfCase) -> bool:
-    """True if several runs gave the same answer and none gave another."""
-    return len(_runs(sessions)) > 1 and _is_constant(list(chain.from_iterable(sessions.values())))
 
 
 def _stored_twice(answers: Answers) -> bool:
@@ -345,20 +342,9 @@ def _pairs_alike(group: Trials) -> int:
     return found
 
 
-def _differing_within(answers: Answers, side: Side) -> list[float]:
-    """Return the share of pairs of trials that answer differently, for each case that a session of the side
-    repeated."""
-    found = []
-    for sessions in answers.values():
-        for session, group in sessions.items():
-            if session.side is side and len(group) > 1:
-                found.append(_differing(group))
-    return found
-
-
-def _is_frozen(within: Sequence[float], differing: float, *, of_one_agent: bool) -> bool:
-    """True if repeats differ too seldom to be independent draws."""
-    share = fmean(within)
+def _differ_too_seldom(repeats: Sequence[float], differing: float, *, of_one_agent: bool) -> bool:
+    """True if repeats differ too seldom to be independent draws, compared with two runs."""
+    share = fmean(repeats)
     return share < INDEPENDENT * differing and (of_one_agent or share < FRESH)
 
 
@@ -370,7 +356,7 @@ def _cached_cases(answers: Answers) -> frozenset[str]:
     """
     constant, disagreements, varying = [], [], []
     for case_id, sessions in answers.items():
-        repeated = [group for group in sessions.values() if len(group) > 1]
+        repeated = _repeated(sessions)
         if all(map(_is_constant, repeated)) and any(len(group) > 1 for group in _of_store(sessions)):
             constant.append(case_id)
             share = _disagreement(_runs(sessions))

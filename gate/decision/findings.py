@@ -13,10 +13,12 @@ from gate.decision.estimates import change_of, natural, natural_margin
 from gate.decision.gaps import without_cases
 from gate.decision.outcomes import PASS_RATE, measured_values
 from gate.decision.thresholds import own_thresholds, quantile_limits, suite_threshold, trial_limit
-from gate.model import CaseCounts, CaseResult, Criterion, MetricChange, MetricTest, Outcome, StageKind, Trial, Verdict
-from gate.model.finding import CaseTally, Change, Finding, WhyOpen
+from gate.model import CaseCounts, CaseResult, Criterion, MetricTest, Outcome, StageKind, Trial, Verdict
+from gate.model.finding import CaseTally, Finding, WhyOpen
 
 NO_YARDSTICK = Finding.of("not_judged", why="no_yardstick")
+MOVED: Mapping[StageKind, WhyOpen] = {StageKind.DRIFTED: "drifted", StageKind.MOVED_BEFORE: "moved_before"}
+"""The stages at which a drop shows only against the record, and the reason to give."""
 
 
 def findings_of(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) -> list[Finding]:
@@ -157,38 +159,39 @@ def change_against_base(comparison: Comparison, criterion: Criterion, outcome: O
         return None
     change = change_of(found, criterion)
     if not found.blocks_regression:
-        return _change_that_warns(comparison, criterion, found, change)
-    if outcome.verdict == "PASS":
-        return Finding.of("change", change=change)
+        is_worse = found.high is not None and found.high < 0 and found.change < -found.margin
+        wording = None
+        if is_worse and criterion.lexical:
+            wording = worst_wording(comparison, criterion)
+        return Finding.of("change", change=change, only_warns=is_worse, wording=wording)
+    is_open = False
     if outcome.verdict == "INCONCLUSIVE":
-        return _not_proven(outcome, criterion, found, change)
-    if criterion.name in regressed_metrics(outcome):
-        broken = outcome.cases if criterion.name == PASS_RATE else ()
-        return Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)
-    if found.holds:  # the run ended at the proof, whatever this criterion's result
-        return Finding.of("change", change=change)
-    return _open_change(found, change, criterion)
-
-
-def _change_that_warns(comparison: Comparison, criterion: Criterion, found: MetricChange, change: Change) -> Finding:
-    """Return the change of a metric that does not block; it warns if it is worse beyond its margin and beyond noise."""
-    is_worse = found.high is not None and found.high < 0 and found.change < -found.margin
-    wording = worst_wording(comparison, criterion) if is_worse and criterion.lexical else None
-    return Finding.of("change", change=change, only_warns=is_worse, wording=wording)
-
-
-def _not_proven(outcome: Outcome, criterion: Criterion, found: MetricChange, change: Change) -> Finding:
-    """Return the finding on one metric in an inconclusive comparison."""
-    moved: Mapping[StageKind, WhyOpen] = {StageKind.DRIFTED: "drifted", StageKind.MOVED_BEFORE: "moved_before"}
-    if outcome.stage.kind in moved and criterion.name in regressed_metrics(outcome):
-        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved[outcome.stage.kind])
-    if criterion.name == PASS_RATE:
+        moved = MOVED.get(outcome.stage.kind)
+        if moved is not None and criterion.name in regressed_metrics(outcome):
+            return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why=moved)
         fail = cases_fail(outcome)
-        if fail is not None:
+        if fail is not None and criterion.name == PASS_RATE:
             return fail
-    if criterion.name not in _undecided_metrics(outcome):
+        is_open = criterion.name in _undecided_metrics(outcome)
+    elif outcome.verdict == "REGRESSION":
+        if criterion.name in regressed_metrics(outcome):
+            broken = outcome.cases if criterion.name == PASS_RATE else ()
+            return Finding.of("change", Verdict.REGRESSED, change=change, broken=broken)
+        is_open = not found.holds  # the run ended at the proof, whatever this criterion's result
+    if not is_open:
         return Finding.of("change", change=change)
-    return _open_change(found, change, criterion)
+    if found.holds:
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="suggests_drop")
+    if found.low is None:
+        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="unbounded")
+    return Finding.of(
+        "change",
+        Verdict.INCONCLUSIVE,
+        change=change,
+        why="beyond_margin",
+        worst=natural(found.low, criterion),
+        margin=natural_margin(found.margin, criterion),
+    )
 
 
 def cases_fail(outcome: Outcome | None) -> Finding | None:
@@ -230,19 +233,3 @@ def _undecided_metrics(outcome: Outcome) -> set[str]:
 def _clearest(tests: Mapping[str, MetricTest]) -> str:
     """Return the metric whose test is closest to a proof."""
     return min(tests, key=lambda name: tests[name].p_adjusted)
-
-
-def _open_change(found: MetricChange, change: Change, criterion: Criterion) -> Finding:
-    """Return the change that prevents a pass, and the reason."""
-    if found.holds:
-        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="suggests_drop")
-    if found.low is None:
-        return Finding.of("change", Verdict.INCONCLUSIVE, change=change, why="unbounded")
-    return Finding.of(
-        "change",
-        Verdict.INCONCLUSIVE,
-        change=change,
-        why="beyond_margin",
-        worst=natural(found.low, criterion),
-        margin=natural_margin(found.margin, criterion),
-    )

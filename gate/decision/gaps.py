@@ -77,7 +77,9 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
     passed, gone, criteria = 0, [], _known_at_base(comparison)
     emptied = set(edited_cases(comparison)).intersection(comparison.unchecked)
     for case_id in sorted(comparison.baseline):
-        if case_id in comparison.settings.quarantine or not _mostly_passed(comparison, case_id, criteria):
+        case = comparison.by_id.get(case_id) or Case(case_id, ())  # a removed one has no thresholds of its own
+        outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
+        if case_id in comparison.settings.quarantine or not outcomes or 2 * sum(outcomes) < len(outcomes):
             continue
         passed += 1
         if case_id not in comparison.by_id or case_id in emptied:
@@ -93,13 +95,6 @@ def too_many_gone(comparison: Comparison) -> Finding | None:
         selected=comparison.selected,
         unchecked=not emptied.isdisjoint(gone),
     )
-
-
-def _mostly_passed(comparison: Comparison, case_id: str, criteria: Sequence[Criterion]) -> bool:
-    """True if at least half of the baseline's trials of a case passed; a removed case has no thresholds of its own."""
-    case = comparison.by_id.get(case_id) or Case(case_id, ())
-    outcomes = outcomes_of(comparison.baseline[case_id], case, criteria)
-    return 2 * sum(outcomes) >= len(outcomes) > 0
 
 
 def _known_at_base(comparison: Comparison) -> list[Criterion]:

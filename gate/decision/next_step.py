@@ -70,7 +70,7 @@ def verdict_on(comparison: Comparison, *, scheduled: bool = False) -> SuiteResul
     one round are looked at once.
     """
     known = prepared(comparison)
-    outcome = None if known.same_as else outcome_without_runs(known, can_run=scheduled)
+    outcome = outcome_without_runs(known, can_run=scheduled)
     return result_of_table(table_of(known, outcome, can_run=scheduled))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from itertools import chain
 
 from msgspec.structs import replace
@@ -116,28 +116,27 @@ def _without_base_that_is_down(comparison: Comparison) -> Comparison:
 
     A base that is down fails everything, and compared with it no change would be worse.
     """
-    never = _base_never_answers(comparison)
-    down = _rounds_of_a_base_that_is_down(comparison)
+    answered_before = {trial.case_id for trial in comparison.stored if trial.answered}
+    never = _base_never_answers(comparison, answered_before)
+    down = _rounds_of_a_base_that_is_down(comparison, answered_before)
     if not never and not down:
         return comparison
     return _excusing(comparison, {id(trial) for trial in comparison.base_now if never or trial.round in down})
 
 
-def _base_never_answers(comparison: Comparison) -> bool:
+def _base_never_answers(comparison: Comparison, answered_before: Set[str]) -> bool:
     """True if the base's agent fails in every trial of this run, on cases that it answered before and that the change
     answers in every trial: then something is missing where it runs, such as a file that is in no commit. If the change
     fails there, too, both may depend on what is down."""
     asked = comparison.base_now
     if len(asked) < LEAST_TRIALS or not all(trial.failed for trial in asked):
         return False
-    before = {trial.case_id for trial in comparison.stored if trial.answered}
     now = {trial.case_id for trial in comparison.own if trial.answered}
     fails = {trial.case_id for trial in comparison.own if trial.failed}
-    return {trial.case_id for trial in asked} <= (before & now) - fails
+    return {trial.case_id for trial in asked} <= (answered_before & now) - fails
 
 
-def _rounds_of_a_base_that_is_down(comparison: Comparison) -> set[int]:
-    answered_before = {trial.case_id for trial in comparison.stored if trial.answered}
+def _rounds_of_a_base_that_is_down(comparison: Comparison, answered_before: Set[str]) -> set[int]:
     asked: dict[int, set[str]] = defaultdict(set)
     up: dict[int, set[str]] = defaultdict(set)
     for trial in comparison.base_now:

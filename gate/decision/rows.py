@@ -92,7 +92,17 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         verdict = Verdict.NOT_MEASURED
         findings = [Finding.of("not_judged", Verdict.NOT_MEASURED, why=why), *warnings]
     values = list(chain.from_iterable(comparison.in_epochs.values(criterion).values()))
-    row = CriterionResult(
+    p_value = change = used = compared = detectable = None
+    if outcome is not None:
+        found, look = outcome.evidence.metrics.get(criterion.name), outcome.evidence.last_look
+        if look is not None and criterion.name in look.metrics:
+            p_value = look.metrics[criterion.name].p_adjusted
+        if found is not None:
+            change, detectable = change_estimate(found, criterion), detectable_drop(found, criterion)
+            compared = _compared_means(comparison, criterion)
+            if found.blocks_regression:
+                used = spent(outcome.evidence)
+    return CriterionResult(
         criterion,
         verdict,
         tuple(findings),
@@ -104,27 +114,11 @@ def _row(comparison: Comparison, criterion: Criterion, outcome: Outcome | None) 
         dimensions=dimensions,
         judge=calibrated_judge(criterion, comparison.correction_of(criterion), now, before),
         checked=checked,
-    )
-    if outcome is None:
-        return row
-    return _with_change(comparison, row, outcome.evidence)
-
-
-def _with_change(comparison: Comparison, row: CriterionResult, evidence: EvidenceSummary) -> CriterionResult:
-    """Return the row with the figures of the sequential test."""
-    criterion, look = row.criterion, evidence.last_look
-    if look is not None and criterion.name in look.metrics:
-        row = replace(row, p_value=look.metrics[criterion.name].p_adjusted)
-    change = evidence.metrics.get(criterion.name)
-    if change is None:
-        return row
-    if change.blocks_regression:
-        row = replace(row, spent=spent(evidence))
-    return replace(
-        row,
-        change=change_estimate(change, criterion),
-        compared=_compared_means(comparison, criterion),
-        detectable=detectable_drop(change, criterion),
+        p_value=p_value,
+        spent=used,
+        change=change,
+        compared=compared,
+        detectable=detectable,
     )
 
 

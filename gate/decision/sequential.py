@@ -21,11 +21,12 @@ runs. docs/dev/decisions/0004-decision-rule.md."""
 
 
 def answer_of(comparison: Comparison, *, can_run: bool, stopped: bool) -> Outcome | More | None:
-    """Return the test's answer, or the trials that it requests; None if nothing is paired.
+    """Return the test's answer, or the trials that it requests; None if nothing is paired, or both sides have the same
+    trials.
 
     ``can_run=False`` looks once at trials of one round. ``stopped``: no further trial can run.
     """
-    if not comparison.paired:
+    if not comparison.paired or comparison.same_as:
         return None
     from gate.decision.engine.rule import decide  # weight: only with a baseline
 
@@ -174,7 +175,8 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
     draw is also an empty row: it ran but says nothing new.
     """
     groups: dict[tuple[int, str, Side], dict[str, RowsOfCase]] = {}
-    repeated: Row = (None,) * len(comparison.metrics)  # a tuple: unlike a lost row, nothing replaces it
+    lost: Row = [None] * len(comparison.metrics)
+    repeated: Row = tuple(lost)  # unlike a lost row, nothing replaces a tuple
     for trial in sorted(comparison.trials, key=lambda t: (t.round, t.side is Side.CANDIDATE, t.tag, t.number)):
         if trial.case_id not in comparison.with_baseline:
             continue
@@ -183,36 +185,19 @@ def _rounds(comparison: Comparison, stored: Mapping[str, Sequence[Trial]]) -> tu
         row = repeated if id(trial) in comparison.dropped else _row(comparison, trial)
         rows = groups.setdefault((trial.round, trial.tag, trial.side), {}).setdefault(trial.case_id, [])
         if trial.again and rows:
-            _put_in_place_of_lost(rows, row, trial)
+            replaced = [place for place, (known, _) in enumerate(rows) if known == lost]
+            if replaced:
+                rows[replaced[0]] = row, trial
         else:
             rows.append((row, trial))
     rounds = []
     for (_, tag, side), by_case in groups.items():
-        rounds.append(_round(comparison, tag, side, by_case, stored))
+        trials: dict[str, list[Row]] = {}
+        links: dict[str, tuple[Partner | None, ...]] = {}
+        for case_id, rows in by_case.items():
+            trials[case_id] = [row for row, _ in rows]
+            known = comparison.coupling.links([trial for _, trial in rows], stored[case_id])
+            if known:
+                links[case_id] = known
+        rounds.append(Round(tag, side, trials, links))
     return tuple(rounds)
-
-
-def _put_in_place_of_lost(rows: RowsOfCase, row: Row, trial: Trial) -> None:
-    """Replace the first lost row with this one; if none was lost, the round stays unchanged."""
-    lost = [None] * len(row)
-    for place, (known, _) in enumerate(rows):
-        if known == lost:
-            rows[place] = row, trial
-            return
-
-
-def _round(
-    comparison: Comparison,
-    tag: str,
-    side: Side,
-    by_case: Mapping[str, RowsOfCase],
-    stored: Mapping[str, Sequence[Trial]],
-) -> Round:
-    trials: dict[str, list[Row]] = {}
-    links: dict[str, tuple[Partner | None, ...]] = {}
-    for case_id, rows in by_case.items():
-        trials[case_id] = [row for row, _ in rows]
-        known = comparison.coupling.links([trial for _, trial in rows], stored[case_id])
-        if known:
-            links[case_id] = known
-    return Round(tag, side, trials, links)

@@ -147,10 +147,29 @@ def _concentrations(comparison: Comparison, criterion: Criterion, pairs: Pairs) 
     seed = f"{criterion.name}: {len(losses)}"
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     chance = [_by_chance(unit, pairs, criterion, rng) for unit in units]
+    lost = {case_id for case_id, loss in losses.items() if loss > 0}
     found = []
     for one in concentrated(losses_of_units, units_of_groups, chance, seed=seed):
-        group, members = groups[one.group]
-        found.append(_figures(group, members, one.p, losses, pairs, criterion))
+        (kind, name), members = groups[one.group]
+        inside = set(members)
+        now, before = pairs.groups(members)
+        rest_now, rest_before = pairs.groups([case_id for case_id in losses if case_id not in inside])
+        lost_inside = len(lost & inside)
+        figures = Concentration(
+            kind,
+            name,
+            criterion.name,
+            cases=len(members),
+            of=len(losses),
+            before=mean_of_means(before),
+            now=mean_of_means(now),
+            rest_before=mean_of_means(rest_before),
+            rest_now=mean_of_means(rest_now),
+            lost=lost_inside,
+            rest_lost=len(lost) - lost_inside,
+            p=one.p,
+        )
+        found.append(figures)
     return tuple(found)
 
 
@@ -170,29 +189,3 @@ def _units_in(group: frozenset[str], units: Sequence[Sequence[str]]) -> frozense
         if 2 * len(group.intersection(unit)) > len(unit):
             found.add(position)
     return frozenset(found)
-
-
-def _figures(
-    group: Group, members: Sequence[str], p: float, losses: Mapping[str, float], pairs: Pairs, criterion: Criterion
-) -> Concentration:
-    inside = set(members)
-    rest = [case_id for case_id in losses if case_id not in inside]
-    lost = [case_id for case_id, loss in losses.items() if loss > 0]
-    lost_inside = len(inside.intersection(lost))
-    now, before = pairs.groups(members)
-    rest_now, rest_before = pairs.groups(rest)
-    kind, name = group
-    return Concentration(
-        kind,
-        name,
-        criterion.name,
-        cases=len(members),
-        of=len(losses),
-        before=mean_of_means(before),
-        now=mean_of_means(now),
-        rest_before=mean_of_means(rest_before),
-        rest_now=mean_of_means(rest_now),
-        lost=lost_inside,
-        rest_lost=len(lost) - lost_inside,
-        p=p,
-    )

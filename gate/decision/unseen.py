@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gate.model import Criterion, Score, Trial
 from gate.model.finding import Finding
 
+NONE = Score(None)
 UNSEEN = "the answers report no tool calls: return `tool_calls` ([] for none), or set `agent.reports_calls: true`"
 """The reason a criterion on tool calls is not measured, with the line to add."""
 
@@ -48,21 +49,12 @@ def _without_scores_of_calls(trial: Trial, names: frozenset[str], parts: Mapping
     """Return the trial without scores that lack evidence. A score that does not apply needs none, nor does a composite
     of other criteria only."""
     scores = dict(trial.scores)
-    for name, score in trial.scores.items():
-        if name in names and score.value is not None and _rests_on_calls(name, trial, names, parts):
+    for name in names.intersection(trial.scores):
+        of_calls = [trial.scores.get(part, NONE).value for part in names.intersection(parts.get(name, ()))]
+        rests_on_calls = name not in parts or any(value is not None for value in of_calls)
+        if rests_on_calls and trial.scores[name].value is not None:
             scores[name] = Score(None, error=UNSEEN)
     return trial if scores == trial.scores else replace(trial, scores=scores)
-
-
-def _rests_on_calls(name: str, trial: Trial, names: frozenset[str], parts: Mapping[str, tuple[str, ...]]) -> bool:
-    """True if a score is on calls, or one of its parts is and has a value here."""
-    if name not in parts:
-        return True
-    for part in names.intersection(parts[name]):
-        score = trial.scores.get(part)
-        if score is not None and score.value is not None:
-            return True
-    return False
 
 
 def fell_silent(criteria: Sequence[Criterion], own: Sequence[Trial], before: Sequence[Trial]) -> list[Finding]:

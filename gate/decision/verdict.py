@@ -42,13 +42,6 @@ def _plain_table(comparison: Comparison, outcome: Outcome | None, *, with_cases:
     return Table(comparison, outcome, rows_of(comparison, outcome), cases)
 
 
-def _outcome_of(comparison: Comparison, *, can_run: bool) -> Outcome | None:
-    """Return the test's result on trials other than those requested; None if both sides have the same trials."""
-    if comparison.same_as:
-        return None
-    return outcome_without_runs(comparison, can_run=can_run)
-
-
 def _with_proof_by_failures(table: Table) -> Table:
     """Return the table with a loss of the pass rate if recurring agent failures alone prove one."""
     proof = proven(table.comparison)
@@ -67,7 +60,7 @@ def _without_unconfirmed_failures(table: Table, *, can_run: bool, with_cases: bo
     if why is None:
         return table
     answered = excused(comparison)
-    without = _plain_table(answered, _outcome_of(answered, can_run=can_run), with_cases=with_cases)
+    without = _plain_table(answered, outcome_without_runs(answered, can_run=can_run), with_cases=with_cases)
     if _blocks(without):  # it does not rest on them, though a loss may where a threshold is missed anyway
         if loss(table) is not None and loss(without) is None:
             return without
@@ -98,7 +91,7 @@ def _lost_that_decide(table: Table, *, can_run: bool) -> Finding | None:
     if verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE):
         return None
     worse = counted_as_failed(comparison, unmeasured | unscored)
-    outcome = _outcome_of(worse, can_run=can_run)
+    outcome = outcome_without_runs(worse, can_run=can_run)
     turned = judge(replace(table, comparison=worse, outcome=outcome, rows=rows_of(worse, outcome))).verdict
     if turned is verdict or turned in (Verdict.PASS, Verdict.ERROR):
         return None

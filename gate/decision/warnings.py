@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from statistics import harmonic_mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gate.decision.comparison import Comparison
 from gate.decision.outages import base_gone, failures_excused, lost_to_infrastructure
 from gate.decision.pairs import pairs_of
-from gate.decision.settings import MOST_STORED, Goal
+from gate.decision.settings import MOST_STORED
 from gate.decision.unseen import fell_silent, silence
 from gate.model import SILENT, Trial, Verdict
 from gate.model.defaults import STORED_TRIALS
 from gate.model.finding import Finding
+
+if TYPE_CHECKING:
+    from gate.decision.power import Rates
 
 
 def warnings(comparison: Comparison, cause: Finding) -> tuple[Finding, ...]:
@@ -26,8 +28,7 @@ def warnings(comparison: Comparison, cause: Finding) -> tuple[Finding, ...]:
     else:
         found += _thin_baseline(comparison)
     found += _errors(comparison)
-    found += _cut_off(comparison)
-    found += _failing_tools(comparison)
+    found += _of_turns(comparison)
     found += _constant_answers(comparison)
     found += fell_silent(comparison.criteria, comparison.judged_trials, comparison.stored)
     found += silence(comparison.criteria, comparison.judged_trials)
@@ -42,19 +43,20 @@ def _thin_baseline(comparison: Comparison) -> list[Finding]:
     counts = sorted(len(comparison.baseline[case_id]) for case_id in comparison.paired)
     if not counts:
         return []
+    from gate.decision.power import provable, stored_wanted  # weight: only with a baseline
+
     settings, least = comparison.settings, counts[0]
     wanted = max(settings.stored_trials, STORED_TRIALS)
     most = settings.stored_trials
     if settings.goal is not None:
         if least >= MOST_STORED:
             return []
-        if least >= wanted:
-            wanted = _wanted_for(settings.goal, comparison)
+        rates = _rates(comparison)
+        if least >= wanted and rates is not None:
+            wanted = stored_wanted(rates, settings.goal, settings)
         most = wanted
     if least >= wanted:
         return []
-    from gate.decision.power import provable  # weight: only with a baseline
-
     can_prove = provable(len(counts), least, settings.own_alpha, recorded=comparison.is_recorded)
     found = Finding.of(
         "thin_baseline",
@@ -69,36 +71,31 @@ def _thin_baseline(comparison: Comparison) -> list[Finding]:
     return [found]
 
 
-def _wanted_for(goal: Goal, comparison: Comparison) -> int:
-    """Return the stored trials per case needed to find a drop that the suite is meant to find."""
-    from gate.decision.power import Rates, stored_wanted  # weight: only with a baseline
-
-    counts = _counts(comparison)
-    if not counts:
-        return 0
-    return stored_wanted(Rates(counts), goal, comparison.settings)
-
-
 def drop_found(comparison: Comparison) -> float | None:
     """Return the smallest drop of the pass rate, 0 to 1, that the rule finds in four of five changes of the suite with
     its stored trials; None if it finds none that often. Not of this run alone, which a real loss would prolong."""
-    return comparison.once("drop found", lambda: _drop_found(comparison))
+    from gate.decision.power import smallest_found  # weight: only with a baseline
+
+    def found() -> float | None:
+        rates = _rates(comparison)
+        if rates is None:
+            return None
+        stored = harmonic_mean([trials for _, trials in rates.counts])  # a case's spread falls with 1/trials
+        return smallest_found(rates, stored, comparison.settings)
+
+    return comparison.once("drop found", found)
 
 
-def _drop_found(comparison: Comparison) -> float | None:
-    from gate.decision.power import Rates, smallest_found  # weight: only with a baseline
+def _rates(comparison: Comparison) -> Rates | None:
+    """Return the pass rates of the paired cases by their stored trials; None if no outcome is known."""
+    from gate.decision.power import Rates  # weight: only with a baseline
 
-    counts = _counts(comparison)
-    if not counts:
-        return None
-    stored = harmonic_mean([trials for _, trials in counts])  # a case's spread falls with 1/trials
-    return smallest_found(Rates(counts), stored, comparison.settings)
+    def found() -> Rates | None:
+        stored = pairs_of(comparison, comparison.metrics[0]).before.values()
+        counts = [(round(sum(outcomes)), len(outcomes)) for outcomes in stored if outcomes]
+        return Rates(tuple(counts)) if counts else None
 
-
-def _counts(comparison: Comparison) -> tuple[tuple[int, int], ...]:
-    """Return the stored trials that passed and all stored ones, by paired case."""
-    stored = pairs_of(comparison, comparison.metrics[0]).before.values()
-    return tuple([(round(sum(outcomes)), len(outcomes)) for outcomes in stored if outcomes])
+    return comparison.once("rates", found)
 
 
 # --- lost trials -----------------------------------------------------------------------------------
@@ -122,36 +119,31 @@ def _errors(comparison: Comparison) -> list[Finding]:
     return found
 
 
-# --- answers that were cut off --------------------------------------------------------------------
+# --- turns that were cut off, and tools that fail -------------------------------------------------
 
 
-def _cut_off(comparison: Comparison) -> list[Finding]:
-    """Return a finding if models say that they ended answers at the limit of their length."""
-    turns = [turn for trial in comparison.judged_trials for turn in trial.invocations]
-    cut = sum([turn.usage is not None and turn.usage.cut_off for turn in turns])
-    if not cut:
-        return []
-    return [Finding.of("answers_say_little", why="cut_off", answers=cut, of=len(turns))]
-
-
-# --- tools that fail ------------------------------------------------------------------------------
-
-
-def _failing_tools(comparison: Comparison) -> list[Finding]:
-    """Return a finding for each tool of which every call failed, in at least two trials: frameworks pass an exception
-    on to the model, so the agent may answer well nevertheless."""
+def _of_turns(comparison: Comparison) -> list[Finding]:
+    """Return a finding if models say that they ended answers at the limit of their length, and one for each tool of
+    which every call failed, in at least two trials: frameworks pass an exception on to the model, so the agent may
+    answer well nevertheless."""
+    turns = cut = 0
     errors: dict[str, list[str]] = {}
     worked = set[str]()
     for trial in comparison.judged_trials:
         failed: dict[str, str] = {}
-        for tool, error in chain.from_iterable([turn.tool_outcomes for turn in trial.invocations]):
-            if error:
-                failed.setdefault(tool, error)
-            else:
-                worked.add(tool)
+        for turn in trial.invocations:
+            turns += 1
+            cut += turn.usage is not None and turn.usage.cut_off
+            for tool, error in turn.tool_outcomes:
+                if error:
+                    failed.setdefault(tool, error)
+                else:
+                    worked.add(tool)
         for tool, error in failed.items():
             errors.setdefault(tool, []).append(error)
     found = []
+    if cut:
+        found.append(Finding.of("answers_say_little", why="cut_off", answers=cut, of=turns))
     for tool in sorted(errors.keys() - worked):
         if len(errors[tool]) > 1:
             found.append(Finding.of("tool_fails", tool=tool, trials=len(errors[tool]), error=errors[tool][0]))

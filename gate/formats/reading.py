@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
 from typing import Any
 
 from msgspec import Struct
@@ -76,7 +76,7 @@ def known_value(body: Mapping[str, Any], key: str, known: Collection[str | int])
 def replaced(body: Mapping[str, Any], key: str, value: Any, ignored: Ignored) -> Any:
     """Return the parsed value, stored in place of the text that contained it; its unread keys are listed."""
     if isinstance(body, Fields):
-        value = _marked(value, ignored.top[key])
+        value = _marked(value, (key,), ignored)
         dict.__setitem__(body, key, value)
     return value
 
@@ -100,15 +100,6 @@ _ALL = object()
 """Stands in `Fields.read` for every key, at any depth."""
 
 
-def mark_read(value: Any) -> None:
-    """Count a value from a file, and everything inside, as read."""
-    if type(value) is Fields:
-        value.read.add(_ALL)
-    elif type(value) is list:
-        for item in value:
-            mark_read(item)
-
-
 def carried(value: Any) -> Any:
     """Return the value without any `Fields`; everything inside counts as read because it is kept."""
     kind = type(value)
@@ -116,34 +107,16 @@ def carried(value: Any) -> Any:
         return value
     if kind is Fields:
         value.read.add(_ALL)
-        return {key: held if type(held) in _PLAIN else carried(held) for key, held in dict.items(value)}
-    if kind is dict:
-        kept = _carried_of(value.items())
-        if kept:
-            return {**value, **kept}
-    elif kind is list or kind is tuple:
-        kept = _carried_of(enumerate(value))
-        if kept:
-            return kind([kept.get(place, item) for place, item in enumerate(value)])
-    elif isinstance(value, Struct):
-        kept = _carried_of([(name, getattr(value, name)) for name in value.__struct_fields__])
-        if kept:
-            return replace(value, **kept)
+    if kind in _MAPPINGS:
+        return {key: carried(held) for key, held in dict.items(value)}
+    if kind is list or kind is tuple:
+        return kind(map(carried, value))
+    if isinstance(value, Struct):
+        return replace(value, **{name: carried(getattr(value, name)) for name in value.__struct_fields__})
     return value
 
 
-def _carried_of(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return the carried values that differ from the given ones, by their keys."""
-    found = {}
-    for key, held in items:
-        if type(held) in _PLAIN:
-            continue
-        kept = carried(held)
-        if kept is not held:
-            found[key] = kept
-    return found
-
-
+_MAPPINGS = frozenset({Fields, dict})
 _PLAIN = frozenset({str, int, float, bool, type(None), frozenset})
 """Types of values that contain no mapping."""
 
@@ -169,35 +142,21 @@ class Ignored:
                 self.reasons[path] = reason
                 if either_spelling:
                     self.reasons[".".join(map(camel, path.split(".")))] = reason
-        self.known = 0
-        """The number of positions that are kept."""
+        self._known: dict[tuple[str, ...], bool] = {}
         self._by_last: dict[str, list[tuple[str, ...]]] = {}
         for path in self.reasons:
             parts = tuple(path.split("."))
             self._by_last.setdefault(parts[-1], []).append(parts)
-        self.top = _Position((), self)
 
     def __contains__(self, path: tuple[str, ...]) -> bool:
         """True if the key at a path is ignored."""
-        return any(_ends(path, one) for last in (path[-1], "*") for one in self._by_last.get(last, ()))
-
-
-class _Position(dict[str, "_Position"]):
-    """A position in files of a format, apart from indexes, and those below it by key, found when first needed."""
-
-    __slots__ = ("_ignored", "is_ignored", "path")
-
-    def __init__(self, path: tuple[str, ...], ignored: Ignored) -> None:
-        self.path = path
-        self._ignored = ignored
-        self.is_ignored = bool(path) and path in ignored
-
-    def __missing__(self, key: str) -> _Position:
-        below = _Position((*self.path, key), self._ignored)
-        if self._ignored.known < _MOST_KNOWN:  # a file has few kinds of positions, whatever its size
-            self._ignored.known += 1
-            self[key] = below
-        return below
+        found = self._known.get(path)
+        if found is None:
+            candidates = [*self._by_last.get(path[-1], ()), *self._by_last.get("*", ())]
+            found = any(_ends(path, one) for one in candidates)
+            if len(self._known) < _MOST_KNOWN:  # a file has few kinds of positions, whatever its size
+                self._known[path] = found
+        return found
 
 
 _MOST_KNOWN = 10_000
@@ -217,20 +176,20 @@ def with_read_marks(value: Any, ignored: Ignored) -> Any:
 
     `parse_json` with ``marked`` makes them while it parses, the ignored ones included.
     """
-    return _marked(value, ignored.top)
+    return _marked(value, (), ignored)
 
 
-def _marked(value: Any, position: _Position) -> Any:
+def _marked(value: Any, path: tuple[str, ...], ignored: Ignored) -> Any:
     if isinstance(value, list):
-        return [_marked(item, position) if isinstance(item, _CONTAINERS) else item for item in value]
+        return [_marked(item, path, ignored) if isinstance(item, _CONTAINERS) else item for item in value]
     if not isinstance(value, dict):
         return value
     marked = Fields(value)
     for key, held in value.items():
         if isinstance(held, _CONTAINERS):
-            below = position[str(key)]
-            if not below.is_ignored:
-                dict.__setitem__(marked, key, _marked(held, below))
+            below = (*path, str(key))
+            if below not in ignored:
+                dict.__setitem__(marked, key, _marked(held, below, ignored))
     return marked
 
 
@@ -252,7 +211,7 @@ def unread(value: Any, ignored: Ignored) -> list[UnreadKey]:
     """Return the keys that nobody read and that are not empty, once per kind, in the order of the file."""
     found: dict[str, tuple[tuple[Key, ...], int]] = {}
     if type(value) in _MARKED:
-        _add_unread(value, ignored.top, (), found)
+        _add_unread(value, (), ignored, (), found)
     return [UnreadKey(path, first, count) for path, (first, count) in found.items()]
 
 
@@ -269,16 +228,20 @@ MORE_KINDS = "keys of further kinds"
 
 
 def _add_unread(
-    value: Any, position: _Position, keys: tuple[Key, ...], found: dict[str, tuple[tuple[Key, ...], int]]
+    value: Any,
+    path: tuple[str, ...],
+    ignored: Ignored,
+    keys: tuple[Key, ...],
+    found: dict[str, tuple[tuple[Key, ...], int]],
 ) -> None:
     """Add the unread keys in a mapping or a list to ``found``: path → first position and count.
 
-    ``keys`` is the value's position; ``position`` the same without indexes.
+    ``keys`` is the value's position; ``path`` the same without indexes.
     """
     if type(value) is list:
         for index, item in enumerate(value):
             if type(item) in _MARKED:
-                _add_unread(item, position, (*keys, index), found)
+                _add_unread(item, path, ignored, (*keys, index), found)
         return
     read = value.read
     if _ALL in read:
@@ -287,13 +250,13 @@ def _add_unread(
         if key in read and type(held) not in _MARKED:
             continue
         name = str(key)
-        below = position[name]
-        if below.is_ignored:
+        below = (*path, name)
+        if below in ignored:
             continue
         if key in read:
-            _add_unread(held, below, (*keys, name), found)
+            _add_unread(held, below, ignored, (*keys, name), found)
         elif says_something(held):
-            kind = kind_of(".".join(below.path), found)
+            kind = kind_of(".".join(below), found)
             first, count = found.get(kind, ((*keys, name), 0))
             found[kind] = (first, count + 1)
 

@@ -215,11 +215,8 @@ def short(path: str) -> str:
 
 
 def installed(path: str) -> bool:
-    return "site-packages" in path or "dist-packages" in path or in_stdlib(path)
-
-
-def in_stdlib(path: str) -> bool:
-    return path.startswith(os.path.dirname(os.__file__) + os.sep)  # noqa: PTH120 - strings on both sides
+    library = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - strings on both sides
+    return "site-packages" in path or "dist-packages" in path or path.startswith(library)
 
 
 def failure(error: BaseException) -> dict[str, Any]:

@@ -228,18 +228,17 @@ def suite_history(suite_id: str, runs: Iterable[PastRun]) -> SuiteHistory:
     ordered = tuple(sorted(unique.values(), key=lambda run: (run.created, run.id)))
     measures = _measures(ordered)
     tags = _tags(ordered)
-    contents = _contents(ordered)
     criteria = sum(criterion.name not in SPENT for criterion in measures)
     found = []
     for criterion in measures:
-        whole = _series(ordered, contents, criterion, ERROR / criteria)
+        whole = _series(ordered, criterion, ERROR / criteria)
         if whole is not None:
             found.append(whole)
         error = 0.0
         if criterion.name == PASS_RATE:
             error = ERROR / max(1, len(tags))
         for tag, cases in tags.items():
-            of_tag = _series(ordered, contents, criterion, error, tag=tag, cases=cases)
+            of_tag = _series(ordered, criterion, error, tag=tag, cases=cases)
             if of_tag is not None:
                 found.append(of_tag)
     return SuiteHistory(suite_id, ordered, tuple(found), _versions(ordered, measures), _cases(ordered))
@@ -306,27 +305,11 @@ def _tags(runs: Sequence[PastRun]) -> dict[str, list[str]]:
     return {tag: members[tag] for tag in sorted(largest)}
 
 
-Contents = Sequence[Mapping[str, int]]
-"""For each run: case → number that identifies the case with its content."""
-
-
-def _contents(runs: Sequence[PastRun]) -> Contents:
-    numbers: dict[tuple[str, str], int] = {}
-    found = []
-    for run in runs:
-        own = {}
-        for case, content in run.cases.items():
-            own[case] = numbers.setdefault((case, content), len(numbers))
-        found.append(own)
-    return found
-
-
 # --- one series -------------------------------------------------------------------------------------
 
 
 def _series(
     runs: Sequence[PastRun],
-    contents: Contents,
     criterion: Criterion,
     error: float,
     *,
@@ -342,14 +325,14 @@ def _series(
             points.append(Point(number, *described(list(cell.values()), criterion.scale)))
     if not measured:
         return None
-    stretches = _stretches(runs, contents, measured, cells, criterion)
+    stretches = _stretches(runs, measured, cells, criterion)
     start = stretches[-1].start
     values = [point.estimate.value for point in points[start:]]
     summary = Summary(len(values), mean(values), min(values), max(values), deviation(values))
     found = Series(criterion, tag, tuple(points), stretches, summary)
     if error == 0.0:
         return found
-    return _with_course(found, runs, contents, measured[start:], cells, error)
+    return _with_course(found, runs, measured[start:], cells, error)
 
 
 def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str, Sums]:
@@ -362,14 +345,13 @@ def _cells(run: PastRun, name: str, cases: Sequence[str] | None) -> Mapping[str,
 
 def _stretches(
     runs: Sequence[PastRun],
-    contents: Contents,
     measured: Sequence[int],
     cells: Sequence[Mapping[str, Sums]],
     criterion: Criterion,
 ) -> tuple[Stretch, ...]:
     measured_content = {}
     for run in measured:
-        measured_content[run] = {contents[run][case] for case in cells[run]}
+        measured_content[run] = {(case, runs[run].cases[case]) for case in cells[run]}
     found = [Stretch(0)]
     for position, number in enumerate(measured[1:], 1):
         changed = _changed(runs[measured[position - 1]], runs[number], criterion)
@@ -407,7 +389,6 @@ def _measured_by(run: PastRun, criterion: Criterion) -> Mapping[str, str]:
 def _with_course(
     series: Series,
     runs: Sequence[PastRun],
-    contents: Contents,
     current: Sequence[int],
     cells: Sequence[Mapping[str, Sums]],
     error: float,
@@ -415,8 +396,8 @@ def _with_course(
     """Return the series with moves, trend and early warning of its newest stretch."""
     measured = []
     for number in current:
-        content = contents[number]
-        measured.append({content[case]: sums for case, sums in cells[number].items()})
+        content = runs[number].cases
+        measured.append({(case, content[case]): sums for case, sums in cells[number].items()})
     scale, reach = series.criterion.scale, 0.0
     if scale.is_bounded:
         reach = scale.range[1] - scale.range[0]

@@ -64,20 +64,7 @@ class PostFailure(Struct, frozen=True):
     """The suites whose comments are concerned; None if unknown: all of them."""
 
 
-class PostCheck(Struct, frozen=True):
-    """The result of one suite on the commit, for hosts that keep check results with commits."""
-
-    suite_id: str
-    title: str
-    """The verdict in a line."""
-    body: str
-    """The text in Markdown; text from outside is escaped."""
-    conclusion: Literal["success", "neutral", "failure"]
-    annotations: tuple[Annotation, ...] = ()
-    """The annotations, most important first."""
-
-
-Effect = WriteFile | CopyFile | WriteSummary | PostComment | PostFailure | PostCheck
+Effect = WriteFile | CopyFile | WriteSummary | PostComment | PostFailure
 
 
 class Publication(Struct, frozen=True):
@@ -198,15 +185,9 @@ def with_marker(comment: PostComment, stamp: Stamp, *, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def stamp_of(body: str, suite_id: str) -> Stamp | None:
-    """Return the stamp of a comment on this suite. The marker counts only at the start, which only its author
-    writes."""
-    found = mark_of(body)
-    return found[1] if found and found[0] == key_of(suite_id) else None
-
-
 def mark_of(body: str) -> tuple[str, Stamp] | None:
-    """Return the suite's key and the stamp of a comment on any suite."""
+    """Return the suite's key and the stamp of a comment. The marker counts only at the start, which only its author
+    writes."""
     match = _MARKER.match(body)
     return (match["suite"], Stamp(int(match[2]), int(match[3]), match[4])) if match else None
 

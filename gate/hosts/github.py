@@ -30,7 +30,6 @@ from gate.hosts.base import (
     says_failed,
     with_marker,
 )
-from gate.hosts.checks import CheckRuns
 from gate.hosts.events import Labelled, MeasuringRun, activity, value_at
 from gate.hosts.rest import Rest, RestError, unreadable
 
@@ -108,10 +107,6 @@ class GitHub:
 
     def close(self) -> None:
         self._rest.close()
-
-    def check_runs(self, stamp: Stamp, *, page: str, about: str = "") -> CheckRuns:
-        """Return the writer of one run's check runs; see `CheckRuns`."""
-        return CheckRuns(self._rest, self._repository, stamp, page=page, about=about)
 
     def login(self) -> str:
         """Return the login of the token's owner, from GraphQL, because REST answers only for personal tokens."""
@@ -198,7 +193,10 @@ class GitHub:
             if any(moved >= at for moved in moves):
                 why = MOVED_SINCE
             elif given is not None and _is_label(given.name, label):
-                why = why or _why_not_given(given, head, by, pull)
+                if pull.head != head:
+                    why = why or MOVED_SINCE
+                elif by != given.by:
+                    why = why or "it was set again by somebody else in the meantime"
             else:
                 why = why or self._why_not_of_head(pull, at, moves)
             return LabelAcceptance(by, at, why)
@@ -500,13 +498,6 @@ def _readable() -> Iterator[None]:
 def _is_label(name: object, label: str) -> bool:
     """True if a name is that of the label: to GitHub, names that differ only in case are one label."""
     return isinstance(name, str) and name.lower() == label.lower()
-
-
-def _why_not_given(given: Labelled, head: str, by: str, pull: PullRequest) -> str:
-    """Return why the event that set a label does not apply it to the present head; empty if it does."""
-    if pull.head != head:
-        return MOVED_SINCE
-    return "" if by == given.by else "it was set again by somebody else in the meantime"
 
 
 def connect(environment: Mapping[str, str], token: str) -> GitHub:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from gate.errors import PublishError
-from gate.hosts.base import Done, Host, HostOptions, PostComment, Stamp, stamp_of, with_marker
+from gate.hosts.base import Done, Host, HostOptions, PostComment, Stamp, key_of, mark_of, with_marker
 from gate.hosts.rest import Rest, RestError, unreadable
 
 JOB = "CI_JOB_URL"
@@ -105,20 +105,15 @@ class MergeRequestHost(Host):
 
     def _find(self, suite_id: str) -> tuple[int, Stamp] | None:
         """Return the id and the stamp of our note, by marker and author, over all pages."""
-        me = self._me()
+        answer = self._rest.get(self._owner)
+        me = answer["user"]["id"] if self._owner == "job" else answer["id"]
         for note in self._rest.pages(f"{self._path}/notes", order_by="created_at", sort="asc"):
             if note["system"] or note["author"]["id"] != me:
                 continue
-            stamp = stamp_of(note["body"], suite_id)
-            if stamp is not None:
-                return note["id"], stamp
+            mark = mark_of(note["body"])
+            if mark is not None and mark[0] == key_of(suite_id):
+                return note["id"], mark[1]
         return None
-
-    def _me(self) -> int:
-        answer = self._rest.get(self._owner)
-        user = answer["user"] if self._owner == "job" else answer
-        identity: int = user["id"]
-        return identity
 
     def _at(self, seen: Mapping[str, Any], note: Mapping[str, Any]) -> Done:
         return Done(url=f"{seen['web_url']}#note_{note['id']}")

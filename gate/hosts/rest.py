@@ -91,15 +91,13 @@ class Rest:
     def get(self, path: str, **query: str | int) -> Any:
         return self._json(self._request("GET", self._at(path), query=query))
 
-    def send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, repeatable: bool | None = None
-    ) -> Any:
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, repeatable: bool = False) -> Any:
         """Send a POST, PUT, PATCH or DELETE request.
 
-        ``repeatable``: sending it twice does no harm, so it is retried even if the failed request may have been
-        executed; by default, True except for POST. Otherwise RestError.executed states that it may have been executed.
+        ``repeatable``: sending a POST twice does no harm, so it is retried like the others even if the failed request
+        may have been executed. Otherwise RestError.executed states that it may have been executed.
         """
-        again = method != "POST" if repeatable is None else repeatable
+        again = repeatable or method != "POST"
         return self._json(self._request(method, self._at(path), body=body, repeatable=again))
 
     def pages(self, path: str, key: str | None = None, **query: str | int) -> Iterator[Any]:
@@ -121,7 +119,9 @@ class Rest:
                 raise RestError("the answer is not a list", where=url)
             yield from items
             found = _NEXT.search(response.headers.get("link", ""))
-            url, parameters = (self._same_host(found[1]) if found else None), {}
+            url, parameters = (found[1] if found else None), {}
+            if url is not None and urlsplit(url)[:2] != urlsplit(self.url)[:2]:
+                raise RestError("the next page is on another host", where=url)
         raise RestError(f"more than {MAX_PAGES} pages", where=path)
 
     def download(self, path: str, limit: int) -> bytes:
@@ -211,11 +211,6 @@ class Rest:
 
     def _at(self, path: str) -> str:
         return path if path.startswith(("http://", "https://")) else f"{self.url}/{path.lstrip('/')}"
-
-    def _same_host(self, url: str) -> str:
-        if urlsplit(url)[:2] != urlsplit(self.url)[:2]:
-            raise RestError("the next page is on another host", where=url)
-        return url
 
     def _connected(self) -> httpx.Client:
         if self._client is None:

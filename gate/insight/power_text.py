@@ -145,7 +145,11 @@ def _text(answer: SuitePower, asked: Asked) -> str:
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
     lines = [f"{_sentence(power)}.", _basis(answer, asked), table(rows, asked.width)]
-    more = [_smallest(power), _cost(power), *_missed(answer), *map(_wanted, answer.wanted)]
+    smallest = f"no drop that was simulated is found in {percents(WANTED)} % of changes"
+    if power.finds is not None:
+        points = percents(power.finds)
+        smallest = f"about 80 % of changes with a drop of {points} points are found, by a curve through the table"
+    more = [smallest, _cost(power), *_missed(answer), *map(_wanted, answer.wanted)]
     return "\n".join([*lines, *more])
 
 
@@ -223,14 +227,6 @@ def _estimated(share: float) -> str:
     if 0.999 < share < 1:
         return "> 99.9"
     return percents(share)
-
-
-def _smallest(power: Power) -> str:
-    if power.finds is None:
-        return f"no drop that was simulated is found in {WANTED:.0%} of changes".replace("%", " %")
-    return (
-        f"about 80 % of changes with a drop of {percents(power.finds)} points are found, by a curve through the table"
-    )
 
 
 def _cost(power: Power) -> str:

@@ -98,8 +98,7 @@ def targets(text: str) -> Iterator[tuple[str, str]]:
                 yield "image", str(inner.attrGet("src") or "")
         if token.children:
             yield from of_tags("".join(map(_as_markup, token.children)))
-            texts = [str(one.content) if one.type in _TEXTS else "\0" for one in token.children]
-            for plain in "".join(texts).split("\0"):
+            for plain in "".join(map(_as_text, token.children)).split("\0"):
                 for url in _bare(plain):
                     yield "link", url
 
@@ -112,6 +111,12 @@ def _as_markup(token: Any) -> str:
         return str(token.content)
     if token.type in ("softbreak", "hardbreak"):
         return "\n"
+    return "\0"
+
+
+def _as_text(token: Any) -> str:
+    if token.type in _TEXTS:
+        return str(token.content)
     return "\0"
 
 

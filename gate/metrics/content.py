@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
@@ -89,7 +90,7 @@ class SchemaOptions(Options):
     @classmethod
     def _valid(cls, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         if schema is not None:
-            _validator(schema)
+            _check_schema(schema)
         return schema
 
 
@@ -278,10 +279,12 @@ def _refuse_constant(name: str) -> Any:
 
 def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
     from jsonschema.exceptions import best_match  # weight
+    from referencing import Registry
     from referencing.exceptions import Unresolvable
 
+    validator = _bounded(_draft(schema))(dict(schema), registry=Registry())  # an empty registry fetches nothing
     try:
-        problem = best_match(_validator(schema).iter_errors(value))
+        problem = best_match(validator.iter_errors(value))
     except (Unresolvable, RecursionError, PatternTimeoutError) as error:
         return Score(None, error=f"the schema cannot be applied: {shorten(str(error), 200)}")
     if problem is None:
@@ -289,17 +292,11 @@ def _validated(value: Any, schema: Mapping[str, Any]) -> Score:
     return Score(0.0, reason=f"{shorten(problem.json_path, 100)}: {shorten(problem.message, 200)}")
 
 
-def _validator(schema: Mapping[str, Any]) -> Any:
-    """Return the validator of a schema; it fetches nothing.
-
-    Raises:
-        ValueError: not a JSON Schema.
-    """
+def _check_schema(schema: Mapping[str, Any]) -> None:
+    """Raise ValueError for anything but a JSON Schema that says what it is meant to."""
     from jsonschema.exceptions import SchemaError  # weight
-    from jsonschema.validators import Draft202012Validator, extend, validator_for
-    from referencing import Registry
 
-    kind = validator_for(schema, default=Draft202012Validator)
+    kind = _draft(schema)
     try:
         kind.check_schema(dict(schema))
     except SchemaError as error:
@@ -309,8 +306,21 @@ def _validator(schema: Mapping[str, Any]) -> Any:
         raise ValueError("any answer but an object would match, as JSON Schema has it: add `type: object`")
     if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         raise ValueError("unevaluatedProperties beside patternProperties is not supported: use additionalProperties")
-    bounded: Any = extend(kind, _BOUNDED)  # type: ignore[no-untyped-call]
-    return bounded(dict(schema), registry=Registry())
+
+
+def _draft(schema: Mapping[str, Any]) -> Any:
+    """Return the validator class of the schema's draft."""
+    from jsonschema.validators import Draft202012Validator, validator_for  # weight
+
+    return validator_for(schema, default=Draft202012Validator)
+
+
+@cache
+def _bounded(draft: Any) -> Any:
+    """Return a validator class that matches patterns within bounds."""
+    from jsonschema.validators import extend  # weight
+
+    return extend(draft, _BOUNDED)  # type: ignore[no-untyped-call]
 
 
 _OF_OBJECTS = frozenset({"properties", "required"})

@@ -192,7 +192,8 @@ def _places(value: float, least: int) -> int:
 
 def _tool_times(performance: TrialOutput) -> dict[str, Any]:
     calls = performance.tool_calls
-    timed = [seconds for call in calls if (seconds := plausible(call.duration)) is not None]
+    durations = [plausible(call.duration) for call in calls]
+    timed = [seconds for seconds in durations if seconds is not None]
     details: dict[str, Any] = {"tool_calls": len(calls)}
     if timed:
         details |= {"tool_seconds": sum(timed), "seconds_per_tool_call": sum(timed) / len(timed)}

@@ -131,8 +131,11 @@ class Voted(JudgedMetric[JudgedT]):
 
 def mean_by_name(votes: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return for each name the mean over the votes that have it, in order of first appearance."""
-    names = dict.fromkeys(name for vote in votes for name in vote)
-    return {name: mean([vote[name] for vote in votes if name in vote]) for name in names}
+    found: dict[str, list[float]] = {}
+    for vote in votes:
+        for name, value in vote.items():
+            found.setdefault(name, []).append(value)
+    return {name: mean(values) for name, values in found.items()}
 
 
 def reference(case: Case) -> Material:

@@ -162,11 +162,13 @@ def assign(expected: Sequence[ToolCall], actual: Sequence[ToolCall], same: Same)
     """
     if all_equal(expected, actual, same):
         return {index: index for index in range(len(expected))}
-    fits = [[index for index, call in enumerate(actual) if same(wanted, call)] for wanted in expected]
+    fits = []
+    for wanted in expected:
+        fits.append([index for index, call in enumerate(actual) if same(wanted, call)])
     owner: dict[int, int] = {}
-    for wanted in range(len(expected)):
-        _augment(wanted, fits, owner)
-    return {wanted: index for index, wanted in owner.items()}
+    for number in range(len(expected)):
+        _augment(number, fits, owner)
+    return {number: index for index, number in owner.items()}
 
 
 def _augment(wanted: int, fits: Sequence[Sequence[int]], owner: dict[int, int]) -> None:

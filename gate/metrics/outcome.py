@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from pydantic import Field
 
 from gate.metrics.base import NO_CONTENT, Metric, NoOptions, Options, OverTrials, TrialOutput
@@ -75,7 +77,7 @@ class RecordedScore(Metric[RecordedOptions]):
     reads = NO_CONTENT
 
     def score(self, case: Case, performance: TrialOutput) -> Score:
-        scored = (one for turn in performance.invocations for one in turn.foreign)
+        scored = chain.from_iterable(turn.foreign for turn in performance.invocations)
         found = next((one for one in scored if one.scorer == self.options.scorer), None)
         if found is None:
             return Score(None, reason=f"{self.options.scorer} scored nothing in this trial")

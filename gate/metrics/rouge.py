@@ -107,7 +107,7 @@ def _is_mark(char: str) -> bool:
 
 
 _TS_WORD = re.compile(r"[a-z0-9_]+")
-_ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_ASCII = dict.fromkeys(range(128), " ") | {ord(char): char.lower() for char in map(chr, range(128)) if char.isalnum()}
 
 
 class _Spacing(dict[int, str]):

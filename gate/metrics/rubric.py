@@ -139,15 +139,18 @@ def _votes_on(
     found: dict[str, tuple[list[RubricVote], list[RubricVote]]] = {rubric.id: ([], []) for rubric in rubrics}
     for answer in answers:
         for vote in answer.verdicts:
-            sides = found.get(vote.id.strip())
-            if sides is not None and vote.value is not None:
-                sides[vote.value == 0.0].append(vote)
+            approved, denied = found.get(vote.id.strip(), ([], []))
+            if vote.value == 1.0:
+                approved.append(vote)
+            elif vote.value == 0.0:
+                denied.append(vote)
     return found
 
 
 def _mean_of_verdicts(
     rubrics: Sequence[Sequence[Rubric]], turns: Sequence[Answers[RubricAnswer]], before: int
 ) -> Score:
+    """Return the mean over the majorities on every rubric of every turn; a rubric without a vote is left out."""
     per_turn: list[float | None] = [None] * before
     verdicts: dict[str, list[float]] = {}
     told, unread = [], []
@@ -162,16 +165,15 @@ def _mean_of_verdicts(
         for rubric in asked:
             own = verdicts.setdefault(rubric.id, [])
             approved, denied = votes[rubric.id]
-            if len(approved) > len(denied):
-                own.append(1.0)
-            elif denied:
-                own.append(0.0)
-                why = rationale(denied[0].rationale)
-                told.append(f"{where}no to {rubric.id!r} ({shorten(rubric.text, 80)}): {why}")
-            else:
+            if not approved and not denied:
                 missing.append(rubric.id)
                 continue
-            values.append(own[-1])
+            holds = len(approved) > len(denied)
+            if not holds:
+                why = rationale(denied[0].rationale)
+                told.append(f"{where}no to {rubric.id!r} ({shorten(rubric.text, 80)}): {why}")
+            values.append(float(holds))
+            own.append(float(holds))
         if missing:
             told.append(f"{where}no verdict on {', '.join(missing)}, left out")
         per_turn.append(statistics.mean(values) if values else None)

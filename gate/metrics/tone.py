@@ -64,12 +64,14 @@ def detect_tone(text: str, words: Mapping[HeardByWords, Sequence[str]] = KEYWORD
 
     ``words`` replace the shipped ones, tone by tone.
     """
-    counts = {tone: sum(_count(text, word) for word in found) for tone, found in {**KEYWORDS, **words}.items()}
-    counts["friendly"] += len(_MARKS.findall(text))
-    first, second = sorted(counts, key=lambda tone: -counts[tone])
-    if counts[first] == counts[second]:
+    heard = {**KEYWORDS, **words}
+    friendly = len(_MARKS.findall(text)) + sum(_count(text, word) for word in heard["friendly"])
+    professional = sum(_count(text, word) for word in heard["professional"])
+    if friendly == professional:
         return "neutral"
-    return first
+    if friendly > professional:
+        return "friendly"
+    return "professional"
 
 
 def _count(text: str, word: str) -> int:

@@ -80,51 +80,40 @@ class WeightedScore(Composite[WeightedOptions]):
         return ""
 
     def combine(self, case: Case, scores: Mapping[str, Score]) -> Score:
-        weights = self.options.effective_weights
+        weights, minimums = self.options.effective_weights, self.options.demanded
         if not weights:
             return Score(None, reason="no weights are given for this case")
         applying: dict[str, float] = {}
-        for name in weights:
+        for name in self.options.parts:
             score = scores.get(name)
             if score is None:
-                return Score(None, error=f"weight on {name!r}, which is not a criterion of this run")
+                what = "weight on" if name in weights else "minimum for"
+                return Score(None, error=f"{what} {name!r}, which is not a criterion of this run")
             if score.error is not None:
                 return Score(None, error=f"{name} could not be measured: {score.error}")
-            if score.value is not None:
+            if score.value is not None and name in weights:
                 low, high = self.options.ranges.get(name, (0.0, 1.0))
                 if not low <= score.value <= high:
                     return Score(None, error=f"{name} is {score.value:g}, outside {low:g} to {high:g}: give its range")
                 applying[name] = (score.value - low) / (high - low)
-        return self._demanding(_weighted(applying, weights), scores)
-
-    def _demanding(self, score: Score, scores: Mapping[str, Score]) -> Score:
-        """Return the score if every minimum is reached; else 0, the lowest on any scale, with the parts that fall
-        short."""
+        if not applying:
+            return Score(None, reason="no weighted criterion applies to this case")
+        total = math.fsum(weights[name] for name in applying)
+        mean = math.fsum(weights[name] * part for name, part in applying.items()) / total
+        value, details = min(max(mean, 0.0), 1.0), dict(applying)
+        reason = " + ".join(f"{weights[name]:g}·{name} {part:.2f}" for name, part in applying.items())
+        left_out = [name for name in weights if name not in applying]
+        if left_out:
+            reason += f"; does not apply here: {', '.join(left_out)}"
         short = []
-        for name, least in self.options.demanded.items():
-            part = scores.get(name)
-            if part is None:
-                return Score(None, error=f"minimum for {name!r}, which is not a criterion of this run")
-            if part.error is not None:
-                return Score(None, error=f"{name} could not be measured: {part.error}")
-            if part.value is not None and part.value < least:
-                short.append(f"{name} {part.value:.4g} is below its minimum {least:g}")
-        if not short or score.value is None:
-            return score
-        details = {**score.details, "without_minimums": score.value}
-        return Score(0.0, f"{'; '.join(short)}: 0 in place of {score.value:.2f}; {score.reason}", details=details)
-
-
-def _weighted(values: Mapping[str, float], weights: Mapping[str, float]) -> Score:
-    if not values:
-        return Score(None, reason="no weighted criterion applies to this case")
-    total = math.fsum(weights[name] for name in values)
-    value = math.fsum(weights[name] * part for name, part in values.items()) / total
-    reason = " + ".join(f"{weights[name]:g}·{name} {part:.2f}" for name, part in values.items())
-    left_out = [name for name in weights if name not in values]
-    if left_out:
-        reason += f"; does not apply here: {', '.join(left_out)}"
-    return Score(min(max(value, 0.0), 1.0), reason=reason, details=dict(values))
+        for name, least in minimums.items():
+            found = scores[name].value
+            if found is not None and found < least:
+                short.append(f"{name} {found:.4g} is below its minimum {least:g}")
+        if not short:
+            return Score(value, reason, details=details)
+        reason = f"{'; '.join(short)}: 0 in place of {value:.2f}; {reason}"  # 0 is the lowest on any scale
+        return Score(0.0, reason, details={**details, "without_minimums": value})
 
 
 # --- the shipped ones ------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def change_of_files(session: Session) -> str:
     try:
         found = dict.fromkeys(git.no_longer_as_in(where.head, exclude=exclude))
         for other in git.checked_out_since(session.began):
-            found |= dict.fromkeys(git.changed_between(where.head, other, exclude=exclude))
+            found |= dict.fromkeys(git.no_longer_as_in(where.head, other, exclude=exclude))
     except GitError as error:
         return f"nobody knows whether the agent's files changed during the run ({error}): {AS_UNCOMMITTED}"
     names = _of_agent(session, from_root(git, list(found)))

@@ -142,19 +142,18 @@ def moved_line(together: Together, suite: SuiteHistory) -> str:
         where += f", 95 % interval {_place(suite.runs[first.first])} to {_place(suite.runs[first.last])},"
     moved, p = [], 0.0
     for series, move in together:
-        moved.append(f"{subject(series)} {how_it_moved(move)} by {_amount(move.change, series)}")
+        verb = "rose"
+        if move.change < 0:
+            verb = "fell"
+        moved.append(f"{subject(series)} {verb} by {_amount(move.change, series)}")
         p = max(p, move.p)
-    said = f"{where} {'; '.join(moved)}; {_p(p)}"
+    likely = f"p ≤ {p:.1g}"
+    if p < 0.0001:
+        likely = "p < 0.0001"
+    said = f"{where} {'; '.join(moved)}; {likely}"
     if first.same_agent:
         said += "; the agent's source did not change there"
     return said
-
-
-def how_it_moved(move: SeriesMove) -> str:
-    """Return ``fell`` or ``rose``."""
-    if move.change < 0:
-        return "fell"
-    return "rose"
 
 
 def _place(run: PastRun) -> str:
@@ -165,12 +164,6 @@ def is_worse(together: Together) -> bool:
     """True if the first series moved for the worse."""
     series, move = together[0]
     return series.criterion.direction.is_loss(move.change)
-
-
-def _p(p: float) -> str:
-    if p < 0.0001:
-        return "p < 0.0001"
-    return f"p ≤ {p:.1g}"
 
 
 def _amount(value: float, series: Series) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
@@ -51,7 +50,7 @@ def _suite(view: View, result: Result) -> TestSuite:
     }
     named = {key: _attribute(str(value)) for key, value in properties.items() if key not in _WHERE_KNOWN or value}
     tests = [_test(suite.suite_id, check) for check in checks_of(view, result)]
-    return TestSuite(_classname(suite.suite_id), tests, properties=named)
+    return TestSuite(_attribute(suite.suite_id, MAX_ID_CHARS) or "suite", tests, properties=named)
 
 
 def _no_suite(result: Result) -> TestSuite:
@@ -61,14 +60,7 @@ def _no_suite(result: Result) -> TestSuite:
 
 def _attribute(text: str, limit: int = _MESSAGE_CHARS) -> str:
     """Return one bounded line; XML does not preserve white space in attributes anyway."""
-    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip(" ")  # most texts, which need no change
     return " ".join(xml_text(shorten(text, limit)).split())
-
-
-@lru_cache(maxsize=1)
-def _classname(suite_id: str) -> str:
-    return _attribute(suite_id, MAX_ID_CHARS) or "suite"
 
 
 def _output(lines: Sequence[str]) -> str:
@@ -76,7 +68,7 @@ def _output(lines: Sequence[str]) -> str:
 
 
 def _test(suite_id: str, check: ReportItem) -> TestCase:
-    classname = ".".join((_classname(suite_id), *check.group))
+    classname = ".".join((_attribute(suite_id, MAX_ID_CHARS) or "suite", *check.group))
     test = TestCase(_attribute(check.name, MAX_ID_CHARS) or "(no name)", classname)
     message, details = _attribute(check.message), _output(check.details) or None
     match check.outcome:

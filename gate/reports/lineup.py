@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from textwrap import wrap
 
 import msgspec
 
@@ -15,7 +14,7 @@ from gate.model import Direction, Scale
 from gate.model.lineup import Dominated, Lineup, Measure, Preference
 from gate.reports.formatting import count, difference_interval, dollars, interval, percentage
 from gate.reports.sparkline import encodable
-from gate.reports.table import columns, table
+from gate.reports.table import columns, table, wrapped
 from gate.security.escape import console, markdown, unicode_only
 
 VERSION = 1
@@ -187,8 +186,7 @@ def _lines(lineup: Lineup, width: int) -> Iterator[str]:
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Return a sentence as several lines, all but the first indented."""
-    after = indent + "  "
-    return wrap(console(text, 600), width, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False)
+    return wrapped(indent + console(text, 600), width, indent + "  ")
 
 
 def _figures(measure: Measure, place: int) -> list[str]:

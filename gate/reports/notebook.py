@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gate.model import Result
-from gate.reports.console import render_line
 from gate.reports.markdown import render
 from gate.security import escape
 
@@ -20,8 +19,3 @@ def fragment(result: Result) -> str:
     lines += [f"- {escape.markdown(problem)}" for problem in result.problems[:MOST_PROBLEMS]]
     shown = from_markdown("\n".join(lines))
     return f'<div class="agent-gate">{shown}</div>'
-
-
-def line(result: Result) -> str:
-    """Return the result for a terminal: a line for each suite."""
-    return render_line(result)

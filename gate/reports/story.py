@@ -126,12 +126,16 @@ def _shared_error(course: Course) -> list[str]:
 
 
 def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
-    if _is_unmeasured(suite):
+    cause, nothing_measured = suite.cause, all(row.candidate is None for row in suite.criteria)
+    if cause.problem is not None and (cause.kind == "outage" or nothing_measured):
         return []
     evidence, stage = outcome.evidence, stage_text(outcome.stage)
     look = evidence.last_look
-    if suite.cause.kind == "agent_fails" and suite.cause.verdict is Verdict.REGRESSED:
-        return [_proven_by_failures(outcome)]
+    if cause.kind == "agent_fails" and cause.verdict is Verdict.REGRESSED:
+        proven = "regression proven by failures that recurred later"
+        if look is not None and outcome.verdict != "REGRESSION":
+            proven += f"; without them: {seen_by_chance(look.p)}"
+        return [proven]
     if look is None:
         return [f"the baseline could not be compared: {stage}"]
     if outcome.verdict == "REGRESSION":
@@ -144,21 +148,6 @@ def _how_decided(suite: SuiteResult, outcome: Outcome) -> list[str]:
     if outcome.verdict == "INCONCLUSIVE":
         lines += _bounds(suite, evidence)
     return lines
-
-
-def _is_unmeasured(suite: SuiteResult) -> bool:
-    """True if no test says anything: the agent was down, or no trial was measured."""
-    if suite.cause.problem is None:
-        return False
-    return suite.cause.kind == "outage" or all(row.candidate is None for row in suite.criteria)
-
-
-def _proven_by_failures(outcome: Outcome) -> str:
-    """Return that failures prove the regression, and the result of the comparison without them."""
-    proven, look = "regression proven by failures that recurred later", outcome.evidence.last_look
-    if look is None or outcome.verdict == "REGRESSION":
-        return proven
-    return f"{proven}; without them: {seen_by_chance(look.p)}"
 
 
 def _proof(suite: SuiteResult, outcome: Outcome, stage: str) -> str:
@@ -243,7 +232,8 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
         if low is None or not _says_something(found, low, criterion):
             continue
         word = "worse" if criterion.direction is Direction.LOWER else "lower"
-        end = _outward(natural(min(low, 0.0), criterion))
+        exact = natural(min(low, 0.0), criterion)  # rounded away from zero: nothing short of it is ruled out
+        end = math.copysign(math.ceil(1000 * abs(exact) - ROUNDING) / 1000, exact)
         bound = change(end, criterion.scale, unit=not criterion.scale.is_relative)
         if criterion.scale.is_relative:
             bound += f" for {TYPICAL}"
@@ -257,8 +247,3 @@ def _bounds(suite: SuiteResult, evidence: EvidenceSummary) -> list[str]:
 def _says_something(found: MetricChange, low: float, criterion: Criterion) -> bool:
     """True if the bound excludes a possible change: one from few cases, or at the end of the scale, does not."""
     return found.cases >= FEW_CASES and (not criterion.scale.is_zero_to_one or low > -1.0)
-
-
-def _outward(bound: float) -> float:
-    """Return a bound rounded away from zero: nothing short of the bound itself is ruled out."""
-    return math.copysign(math.ceil(1000 * abs(bound) - ROUNDING) / 1000, bound)

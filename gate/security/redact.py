@@ -174,8 +174,9 @@ def _mask_secret(match: re.Match[str]) -> str:
 
 
 def _mask_personal(match: re.Match[str]) -> str:
-    card = match["card"]
-    return match[0] if card and not luhn(card) else PERSONAL_MARK
+    if match["card"] and not luhn(match["card"]):
+        return match[0]
+    return PERSONAL_MARK
 
 
 def luhn(number: str) -> bool:
@@ -194,7 +195,8 @@ def _spellings(secret: str) -> set[str]:
     spelled = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     in_url, each = quote(raw, safe=""), "".join(f"%{byte:02X}" for byte in raw)
     lower = re.compile("%[0-9A-F]{2}").sub
-    spelled |= {text for url in (in_url, each) for text in (url, lower(lambda found: found[0].lower(), url))}
+    for url in (in_url, each):
+        spelled |= {url, lower(lambda found: found[0].lower(), url)}
     spelled |= {raw.hex(), raw.hex().upper(), base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
     for before in range(3):  # other bytes in the first group
         first, end = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
@@ -211,8 +213,10 @@ class Redactor:
     """
 
     def __init__(self, extra_secrets: Iterable[str] = (), *, personal: bool = False) -> None:
-        values = {s.strip() for s in extra_secrets}
-        spelled = {form for s in values if len(s) >= MIN_SECRET and s not in MARK for form in _spellings(s)}
+        spelled = set[str]()
+        for secret in {s.strip() for s in extra_secrets}:
+            if len(secret) >= MIN_SECRET and secret not in MARK:
+                spelled |= _spellings(secret)
         longest_first = sorted(spelled, key=lambda s: (-len(s), s))
         self._extra = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         self._spelled = tuple(longest_first)

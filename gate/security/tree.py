@@ -47,7 +47,10 @@ class KnownTree:
             state = _state(path)
             if state != known and _content(path, state, keep=self._keep) != content:
                 return name
-        return next((name for name in _names(self.root, self._but) if name not in self._known and _is_loaded(name)), "")
+        for name in _names(self.root, self._but):
+            if name not in self._known and _is_loaded(name):
+                return name
+        return ""
 
 
 class OwnPackage:

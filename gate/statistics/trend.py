@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from gate.statistics.intervals import t_quantile
 
+C = TypeVar("C", bound=Hashable)
+"""The type of the key of a case with its content."""
 LEAST_RUNS = 8
 """Minimum number of runs for a trend: with fewer, their variation by chance is hardly known."""
 ROUNDS = 12
@@ -50,21 +53,21 @@ class Level(Struct, frozen=True):
     """The variance of the value due to differences between trials of a case: the minimum by chance."""
 
 
-def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level]:
+def levels(runs: Sequence[Mapping[C, Sums]], reach: float = 0.0) -> list[Level]:
     """Return one level for each run that measured anything.
 
     Additive fit: value = case + run. So a run is not better or worse for lacking the hard cases or having new ones.
     Runs that no case connects, however indirectly, cannot be compared; callers separate them first.
 
     Args:
-        runs: per run, the values of its cases, by a number that identifies the case.
+        runs: per run, the values of its cases, by a key that identifies the case.
         reach: the maximum distance of two values, if bounded. One more value at half of it from its case's mean is
         counted, since a lack of failures does not show how much varies by chance.
     """
     numbers = [number for number, cells in enumerate(runs) if cells]
     if not numbers:
         return []
-    place_of: dict[int, int] = {}
+    place_of: dict[C, int] = {}
     places, means = [], []
     for number in numbers:
         cells = runs[number]
@@ -79,7 +82,7 @@ def levels(runs: Sequence[Mapping[int, Sums]], reach: float = 0.0) -> list[Level
     return found
 
 
-def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
+def _single_variance(runs: Sequence[Mapping[C, Sums]], reach: float) -> float:
     """Return the variance of single values around their case's mean within a run, which no move increases.
 
     If most cases ran once per run, around the case's mean over all runs, which a move does increase.
@@ -87,7 +90,7 @@ def _single_variance(runs: Sequence[Mapping[int, Sums]], reach: float) -> float:
     groups = [sums for cells in runs for sums in cells.values()]
     trials = sum([sums.n for sums in groups])
     if 3 * (trials - len(groups)) < trials:
-        by_case: dict[int, list[Sums]] = defaultdict(list)
+        by_case: dict[C, list[Sums]] = defaultdict(list)
         for cells in runs:
             for case, sums in cells.items():
                 by_case[case].append(sums)

@@ -7,13 +7,11 @@ simulated user says something else in every trial; the case consists of the valu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import blake2b
 from typing import Annotated, Any
 
 from msgspec import Struct
-from msgspec.json import Encoder
 from msgspec.structs import replace
 from pydantic import AfterValidator, Field
 
@@ -22,7 +20,7 @@ from gate.formats import messages, paths
 from gate.formats.messages import FormatError
 from gate.formats.paths import PathError
 from gate.formats.positions import Key
-from gate.formats.reading import Ignored, carried, kind_of, mark_read, unread
+from gate.formats.reading import Ignored, carried, kind_of, unread
 from gate.model import Case, Invocation, RecordedTrial, ToolCall, Turn
 from gate.model.strict import StrictModel, one_or_more, short_for
 from gate.security.limits import shorten
@@ -184,7 +182,7 @@ def _gather(
         if keys is not None:
             at = (*keys, index)
         place = _Located(document, raw, at)
-        trial, case, stated, said, error = _row(place, fields, groups)
+        trial, case, said, error = _row(place, fields, groups)
         if fields.trials is not None:
             if trial is None:
                 raise document.error("`trials` needs `trial`, the path of each row's number")
@@ -193,7 +191,7 @@ def _gather(
                 continue
         group = groups.get(case.id)
         if group is None:
-            group = groups[case.id] = _Group(case, stated)
+            group = groups[case.id] = _Group(case)
         kept: Sequence[Invocation] = ()
         if error is None and spill is not None:
             kept = spill.keep(said)
@@ -256,21 +254,21 @@ class _Located(Struct, frozen=True):
 
 
 def _row(
-    place: _Located, fields: FieldPaths, groups: Mapping[str, _Group]
-) -> tuple[str | int | None, Case, bytes, Invocation, str | None]:
-    """Return the trial's number in a row, its case with a digest of what defines it, its invocation and its error."""
+    place: _Located, fields: FieldPaths, known: Collection[str]
+) -> tuple[str | int | None, Case, Invocation, str | None]:
+    """Return the trial's number in a row, its case, its invocation and its error; ``known``: the ids before it."""
     with place.document.errors_at(*place.keys):
         if not isinstance(place.value, Mapping):
             raise FormatError("a row must be an object")
         error = place.at(fields.error)
         trial = place.label(fields.trial)
         invocation = _invocation(place, fields, failed=error is not None)
-        case, stated = _case_of(place, fields, invocation.user, groups)
+        case = _case(place, fields, invocation.user, known)
     if error is not None:
         error = shorten(str(error), 1000)
     elif not is_answered([invocation]):
         error = NO_ANSWER
-    return trial, case, stated, invocation, error
+    return trial, case, invocation, error
 
 
 def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocation:
@@ -284,44 +282,21 @@ def _invocation(place: _Located, fields: FieldPaths, *, failed: bool) -> Invocat
     return replace(invocation, usage=usage or invocation.usage, duration=duration)
 
 
-def _case_of(place: _Located, fields: FieldPaths, user: str, groups: Mapping[str, _Group]) -> tuple[Case, bytes]:
-    """Return the case of a row, and a digest of its definition; a known case is reused if the digest is equal."""
-    stated = _stated(place, fields)
-    known = groups.get(str(place.label(fields.id)))
-    if known is not None and known.stated == stated:
-        return known.case, stated
-    return carried(_case(place, fields, user)), stated
-
-
-def _stated(place: _Located, fields: FieldPaths) -> bytes:
-    """Return a digest of everything that `_case` reads except the user's text."""
-    paths = [fields.expected_response, *fields.metadata.values(), fields.tags, fields.complexity, *fields.content]
-    if fields.expected_tools is not None:
-        paths.append(fields.expected_tools.path)
-    values = [place.at(path) for path in paths]
-    mark_read(values)
-    try:
-        stated = _ENCODER.encode(values)
-    except (TypeError, ValueError):  # YAML allows keys that JSON does not
-        stated = repr(values).encode("utf-8", "surrogatepass")
-    return blake2b(stated, digest_size=16).digest()
-
-
-_ENCODER = Encoder(enc_hook=repr)
-
-
-def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
-    tools = _expected_tools(place, fields.expected_tools)
+def _case(place: _Located, fields: FieldPaths, user: str, known: Collection[str]) -> Case:
     response = place.at(fields.expected_response)
+    tools = _expected_tools(place, fields.expected_tools)
     if not isinstance(response, str | None):
         raise FormatError("the expected response must be text")
     calls = None
     if tools is not None:
         calls = [[call.name, call.args] for call in tools]
-    metadata = {name: place.at(path) for name, path in fields.metadata.items()}
-    attached = messages.attached(place.at(fields.messages))
+    metadata = {name: carried(place.at(path)) for name, path in fields.metadata.items()}
+    identifier = str(place.label(fields.id))
+    attached: tuple[Mapping[str, Any], ...] = ()
+    if identifier not in known:  # those of further rows stay unread
+        attached = carried(messages.attached(place.at(fields.messages)))
     return Case(
-        str(place.label(fields.id)),
+        identifier,
         (Turn(user, tools, expected_parts(response), attached=attached),),
         tags=_tags(place.at(fields.tags)),
         complexity=complexity_of(place.at(fields.complexity)),
@@ -331,7 +306,7 @@ def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
             "tools": calls,
             "response": response,
             "metadata": metadata,
-            "content": {path: place.at(path) for path in fields.content},
+            "content": {path: carried(place.at(path)) for path in fields.content},
         },
     )
 
@@ -339,7 +314,7 @@ def _case(place: _Located, fields: FieldPaths, user: str) -> Case:
 def _expected_tools(place: _Located, paths: ToolPaths | None) -> tuple[ToolCall, ...] | None:
     if paths is None:
         return None
-    found = place.at(paths.path)
+    found = carried(place.at(paths.path))
     if found is None:
         return None
     if not isinstance(found, list):
@@ -368,8 +343,8 @@ def _tags(raw: Any) -> frozenset[str]:
 class _Group:
     """The rows that share an id."""
 
-    def __init__(self, case: Case, stated: bytes) -> None:
-        self.case, self.stated = case, stated
+    def __init__(self, case: Case) -> None:
+        self.case = case
         self._recorded: list[tuple[str | int | None, Sequence[Invocation], str | None]] = []
         """The trials: the number in the row, the conversation and the error."""
         self._seen: set[str] = set()
@@ -378,8 +353,7 @@ class _Group:
         self, place: _Located, number: str | int | None, case: Case, said: Sequence[Invocation], error: str | None
     ) -> None:
         """Add a row. Raises `ConfigError` if it contradicts an earlier row of the case, or its trial exists already."""
-        if case is not self.case:
-            _check_agreed(self.case, case)
+        _check_agreed(self.case, case)
         if number is not None:
             if str(number) in self._seen:
                 raise place.document.error(f"case {case.id!r} has trial {number!r} twice", *place.keys)

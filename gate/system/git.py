@@ -96,8 +96,8 @@ _READING = ("cat-file", "diff", "log", "ls-tree", "merge-base", "rev-list", "rev
 _PARTIAL = r"^(extensions\.partialclone|remote\..+\.promisor)$"
 """The settings that make a clone partial."""
 _DEEPENING = (50, 200, 1000, 5000)
-_IF_IN_BOTH = "--diff-filter=a"
-"""Leaves out the files that only the second of two states has."""
+_NAMES = ("--name-only", "-z", "--no-renames", "--no-ext-diff")
+"""Options of `git diff` for the names of files alone."""
 _MOST_CHECKED_OUT = 50
 """The newest moves of HEAD to look at."""
 _SUFFIX = re.compile(r"[~^]|@\{")
@@ -427,16 +427,17 @@ class Git:
 
     def differing(self, commit: str) -> list[str]:
         """Return the tracked files of the whole work tree that differ from a commit's; names start from the top."""
-        return self._differing(commit)
+        return self.entries("diff", *_NAMES, checked_revision(commit), "--")
 
-    def no_longer_as_in(self, commit: str, *, exclude: Sequence[str] = ()) -> list[str]:
-        """Return the files of a commit that the whole work tree does not have as they are there; names start from the
-        top. ``exclude``, and files in LFS: see `changed`."""
-        return self._differing(commit, _IF_IN_BOTH, "--", *self._all_but(exclude), *self._no_pointers())
-
-    def changed_between(self, one: str, other: str, *, exclude: Sequence[str] = ()) -> list[str]:
-        """Return the files of one commit that the other does not have as they are there; names start from the top."""
-        return self._differing(one, checked_revision(other), _IF_IN_BOTH, "--", *self._all_but(exclude))
+    def no_longer_as_in(self, commit: str, other: str = "", *, exclude: Sequence[str] = ()) -> list[str]:
+        """Return the files of a commit that another one, or else the whole work tree, does not have as they are there;
+        names start from the top. ``exclude``, and files in LFS: see `changed`."""
+        sides, paths = [checked_revision(commit)], self._all_but(exclude)
+        if other:
+            sides.append(checked_revision(other))
+        else:
+            paths += self._no_pointers()
+        return self.entries("diff", *_NAMES, *sides, "--diff-filter=a", "--", *paths)  # none that only the second has
 
     def checked_out_since(self, at: float) -> list[str]:
         """Return the commits at which HEAD was after ``at`` (Unix time), as far as git has logged that: by a checkout,
@@ -449,10 +450,6 @@ class Git:
             if time is not None and int(time[1]) > at:
                 found.append(commit)
         return found
-
-    def _differing(self, commit: str, *more: str) -> list[str]:
-        plain = ("--name-only", "-z", "--no-renames", "--no-ext-diff")
-        return self.entries("diff", *plain, checked_revision(commit), *(more or ("--",)))
 
     def _all_but(self, exclude: Sequence[str]) -> list[str]:
         """Return the paths for a git command on the whole work tree, but not on these paths relative to the root."""

@@ -14,7 +14,7 @@ import ssl
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
@@ -369,7 +369,6 @@ class Client:
         self._idle: dict[Place, deque[_Connection]] = {}
         self._closing: set[Place] = set()
         """Servers that closed a kept connection during a request; from then on each request gets a new one."""
-        self._tls: ssl.SSLContext | None = None
         self._proxied: dict[str, httpx.AsyncClient] = {}
         self._routes: dict[str, _Route] = {}
 
@@ -441,15 +440,26 @@ class Client:
             connection.abort()
         return response
 
-    def _trust(self) -> ssl.SSLContext:
-        """Return the trusted certificates: the system's, or those that the environment names."""
-        if self._tls is None:
-            self._tls = trust(self._environment)
-        return self._tls
+    @cached_property
+    def _trusted(self) -> ssl.SSLContext:
+        """The system's certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+
+        Raises ConfigError if the file or folder cannot be read.
+        """
+        file = self._environment.get("SSL_CERT_FILE") or None
+        folder = self._environment.get("SSL_CERT_DIR") or None
+        try:
+            return ssl.create_default_context(cafile=file, capath=folder)
+        except (OSError, ssl.SSLError) as error:
+            said = "holds no certificate"
+            if not isinstance(error, ssl.SSLError) and error.strerror:
+                said = error.strerror
+            where = "SSL_CERT_FILE" if file else "SSL_CERT_DIR"
+            raise ConfigError(f"{file or folder}: {said}", where=where, hint="a file in PEM format") from error
 
     async def _connect(self, scheme: str, host: str, port: int) -> _Connection:
         loop = asyncio.get_running_loop()
-        tls = self._trust() if scheme == "https" else None
+        tls = self._trusted if scheme == "https" else None
 
         def made() -> _Connection:
             return _Connection(self._max_bytes)
@@ -467,7 +477,9 @@ class Client:
             text = f"{host}:{port}: no TLS connection ({reason})"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         except OSError as error:
-            plain = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+            plain = error.strerror or str(error)
+            if error.errno and error.errno > 0:
+                plain = os.strerror(error.errno)
             text = f"{host}:{port}: {plain}"
             raise HttpError(ErrorKind.UNREACHABLE, text, transient=True) from error
         return connection
@@ -478,7 +490,7 @@ class Client:
 
             timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
             try:
-                made = httpx.AsyncClient(proxy=proxy, verify=self._trust(), trust_env=False, timeout=timeout)
+                made = httpx.AsyncClient(proxy=proxy, verify=self._trusted, trust_env=False, timeout=timeout)
             except ImportError as error:
                 hint = "pip install 'httpx[socks]', or name an HTTP proxy"
                 raise ConfigError("a SOCKS proxy needs a package that is not installed", hint=hint) from error
@@ -498,8 +510,14 @@ class Client:
             start = perf_counter()
             try:
                 response = await client.send(request, stream=True)
+                chunks, size = [], 0
                 try:
-                    content = await self._bounded(response)
+                    async for chunk in response.aiter_bytes():
+                        chunks.append(chunk)
+                        size += len(chunk)
+                        if size > self._max_bytes:
+                            text = f"an answer of more than {self._max_bytes:,} bytes"
+                            raise HttpError(ErrorKind.PROTOCOL, text, transient=False)
                 finally:
                     await response.aclose()
             except httpx.DecodingError as error:
@@ -514,33 +532,7 @@ class Client:
             cookies = tuple(response.headers.get_list("set-cookie"))
             duration, headers = perf_counter() - start, dict(response.headers)
             whole = "content-length" in headers or "transfer-encoding" in headers
-            return Response(response.status_code, headers, content, duration, cookies, whole)
-
-    async def _bounded(self, response: httpx.Response) -> bytes:
-        chunks, size = [], 0
-        async for chunk in response.aiter_bytes():
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self._max_bytes:
-                text = f"an answer of more than {self._max_bytes:,} bytes"
-                raise HttpError(ErrorKind.PROTOCOL, text, transient=False)
-        return b"".join(chunks)
-
-
-def trust(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the system's certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
-
-    Raises:
-        ConfigError: the file or folder cannot be read.
-    """
-    file, folder = environment.get("SSL_CERT_FILE") or None, environment.get("SSL_CERT_DIR") or None
-    try:
-        return ssl.create_default_context(cafile=file, capath=folder)
-    except (OSError, ssl.SSLError) as error:
-        said = error.strerror if not isinstance(error, ssl.SSLError) and error.strerror else "holds no certificate"
-        raise ConfigError(
-            f"{file or folder}: {said}", where="SSL_CERT_FILE" if file else "SSL_CERT_DIR", hint="a file in PEM format"
-        ) from error
+            return Response(response.status_code, headers, b"".join(chunks), duration, cookies, whole)
 
 
 def _decoded(response: Response, limit: int) -> Response:
@@ -601,8 +593,12 @@ def check_url(url: str, *, where: str = "") -> SplitResult:
 def _without_user(url: str) -> str:
     """Return an address, even a malformed one, with every possible user name or password masked."""
     before, at, after = url.rpartition("@")
+    if not at:
+        return url
     scheme, slashes, _ = before.partition("://")
-    return f"{scheme}{slashes}***@{after}" if at and slashes else f"***@{after}" if at else url
+    if not slashes:
+        return f"***@{after}"
+    return f"{scheme}{slashes}***@{after}"
 
 
 @lru_cache(maxsize=MOST_ROUTES)

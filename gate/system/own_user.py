@@ -104,12 +104,13 @@ class OwnUser:
         """
         folder = folder.resolve()
         top = top.resolve()
-        inside_top = {real for path in hidden if path.exists() and (real := path.resolve()).is_relative_to(top)}
-        closed = _outermost(inside_top)
+        closed = _outermost({path for path in _resolved(hidden) if path.is_relative_to(top)})
         for path in closed:
             self._mode(path, path.stat().st_mode & ~_OTHERS)
-        withheld = _outermost(closed | {path.resolve() for path in kept if path.exists()})
-        on_the_way = {folder, *(parent for path in withheld for parent in path.parents if folder in parent.parents)}
+        withheld = _outermost(closed | _resolved(kept))
+        on_the_way = {folder}
+        for path in withheld:
+            on_the_way.update(parent for parent in path.parents if folder in parent.parents)
         owner = folder.stat()
         self._tell([(restore.FOLDER, str(folder), owner.st_uid, owner.st_gid)])
         for inside, folders, names, descriptor in os.fwalk(folder):
@@ -167,6 +168,11 @@ def _to_take(path: str, name: str, descriptor: int) -> os.stat_result | None:
     if stat.S_ISDIR(found.st_mode) and os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110 - of each folder
         return None
     return found
+
+
+def _resolved(paths: Iterable[Path]) -> set[Path]:
+    """Return the paths that exist, with links resolved."""
+    return {path.resolve() for path in paths if path.exists()}
 
 
 def _outermost(paths: set[Path]) -> set[Path]:

@@ -13,8 +13,11 @@ def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
     from genai_prices import Usage, calc_price  # weight: 150 ms
 
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    known: list[tuple[str, str | None]] = [(model, None)]
     provider, slash, name = model.partition("/")
-    for reference, provider_id in ((model, None), (name, provider)) if slash else ((model, None),):
+    if slash:
+        known.append((name, provider))
+    for reference, provider_id in known:
         try:
             return float(calc_price(usage, model_ref=reference, provider_id=provider_id).total_price)
         except LookupError:

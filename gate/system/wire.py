@@ -56,7 +56,10 @@ class Frames:
         self._held += data
         while len(self._held) >= _HEAD.size:
             kind, number, length = _HEAD.unpack_from(self._held)
-            _check(kind, length, self._limit)
+            if kind > FAILED:
+                raise GarbledError("invalid data")
+            if length > self._limit:
+                raise GarbledError(f"an answer of more than {self._limit:,} bytes")
             end = _HEAD.size + length
             if len(self._held) < end:
                 return
@@ -80,13 +83,6 @@ class LineReader:
             yield line
         if len(self._held) > self._limit:
             raise GarbledError(f"an answer of more than {self._limit:,} bytes")
-
-
-def _check(kind: int, length: int, limit: int) -> None:
-    if kind > FAILED:
-        raise GarbledError("invalid data")
-    if length > limit:
-        raise GarbledError(f"an answer of more than {limit:,} bytes")
 
 
 class ParentPipes:

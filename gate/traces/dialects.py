@@ -460,16 +460,11 @@ def _from_value(attributes: Mapping[str, Any], keys: Sequence[str], role: str) -
             value = attributes[key]
             held = mapping(value).get("messages")
             if isinstance(held, list):
-                return said.messages(_unwrapped(held), role)
+                if len(held) == 1 and isinstance(held[0], list):  # LangChain may nest them
+                    held = held[0]
+                return said.messages(held, role)
             return _text_message(said.plain_text(value), role)
     return ()
-
-
-def _unwrapped(held: list[Any]) -> list[Any]:
-    """Return the messages without the extra list in which LangChain may nest them."""
-    if len(held) == 1 and isinstance(held[0], list):
-        return held[0]
-    return held
 
 
 def _text_message(text: Any, role: str) -> tuple[Message, ...]:

@@ -177,7 +177,8 @@ class Attempt:
         before = OutboundRequest(asked.upstream, asked.kind, asked.method, asked.path, {}, kept or b"", asked.at)
         old = volatile.plain(content(before), asked.at)
         new = volatile.plain(content(asked), asked.at)
-        place = first_difference(old, new) or _other(near[0].sent, sent)
+        beside = [one.rpartition(" ")[0] for one in {*near[0].sent} ^ {*sent}]  # values may be secrets
+        place = first_difference(old, new) or min(beside, default="")
         place = place or first_difference(content(before), content(asked))  # an id differs
         if not place:
             return f"request {number} differs from what was recorded"
@@ -194,12 +195,6 @@ class Attempt:
         if rest and not self.difference:
             first = rest[0]
             self.difference = f"request {first.number} of the recording was not asked ({first.method} {first.path})"
-
-
-def _other(before: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """Return the name of the first difference outside the body: values may be secrets and are not stored."""
-    names = [one.rpartition(" ")[0] for one in {*before} ^ {*now}]
-    return min(names, default="")
 
 
 class Answering:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from os.path import commonprefix
 from typing import Any
 
 from gate.security.limits import shorten
@@ -88,17 +89,9 @@ def _windows(before: str, now: str) -> tuple[str, str]:
     """Return both texts, starting shortly before their first difference."""
     if len(before) <= _SHOWN and len(now) <= _SHOWN:
         return _said(before), _said(now)
-    start = max(0, _equal_chars(before, now) - _AROUND)
+    start = max(0, len(commonprefix([before, now])) - _AROUND)  # noqa: RUF071 - characters, no paths
     lead = "…" if start else ""
     return _said(lead + before[start:]), _said(lead + now[start:])
-
-
-def _equal_chars(before: str, now: str) -> int:
-    """Return the number of characters before the first difference."""
-    for number, (old, new) in enumerate(zip(before, now, strict=False)):
-        if old != new:
-            return number
-    return min(len(before), len(now))
 
 
 def _said(value: Any) -> str:

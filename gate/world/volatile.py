@@ -100,7 +100,8 @@ class Volatile:
         if self._own is not None:
             found = self._own.sub(self._own_mark, found)
         pattern, off = _days(datetime.fromtimestamp(now, UTC).date())
-        found = _epochs(pattern.sub(lambda match: _DAY.format(off[match[1]]), found), now)
+        found = pattern.sub(lambda match: _DAY.format(off[match[1]]), found)
+        found = _EPOCH.sub(lambda match: _clock(float(match[0]), now) or match[0], found)
         answer = found, _PLACED.search(found) is not None
         if len(text) <= MOST_CHARS_KNOWN:
             if len(self._known) >= MOST_KNOWN:
@@ -125,10 +126,6 @@ def _mapped(value: Any, text: Callable[[str], str], now: float, depth: int) -> A
     if kind is int or kind is float:
         return _clock(value, now) or value
     return value
-
-
-def _epochs(text: str, now: float) -> str:
-    return _EPOCH.sub(lambda match: _clock(float(match[0]), now) or match[0], text)
 
 
 def _clock(number: float, now: float) -> str:

@@ -111,7 +111,9 @@ class World:
     def environment(self, token: str) -> dict[str, str]:
         """Return the variables that hold the servers' addresses for an agent; ``token``: of a trial or a worker."""
         base = f"http://{HOST}:{self.port}/{token}"
-        told = {variable: f"{base}/{one.name}" for one in self.upstreams.values() for variable in one.told}
+        told: dict[str, str] = {}
+        for one in self.upstreams.values():
+            told |= dict.fromkeys(one.told, f"{base}/{one.name}")
         return {**told, "GATE_WORLD_URL": base}
 
     def attempt_of(self, token: str) -> tuple[bool, Attempt | None]:
@@ -220,7 +222,8 @@ class World:
         """Store an exchange with a server; an answer with a secret is not stored, because redaction would change it."""
         if attempt.closed or attempt.side is not Side.CANDIDATE:
             return
-        if self._redactor.holds_value(body) or self._holds_secret(body):
+        text = body.decode("utf-8", "replace")
+        if self._redactor.holds_value(body) or self._redactor.redact(text) != text:
             attempt.whole = False
             self.unkept["an answer holds a secret"] = self.unkept.get("an answer holds a secret", 0) + 1
             return
@@ -232,10 +235,6 @@ class World:
         if not self._writer.keep(kept, attempt.name):
             attempt.whole = False
             self.unkept["the recording is full"] = self.unkept.get("the recording is full", 0) + 1
-
-    def _holds_secret(self, body: bytes) -> bool:
-        text = body.decode("utf-8", "replace")
-        return self._redactor.redact(text) != text
 
     def _shown(self, asked: OutboundRequest) -> bytes:
         """Return the redacted body of a request for storage."""

@@ -105,14 +105,6 @@ def test_an_unknown_name_says_the_nearest_and_who_offers_it(installed: Path) -> 
         registry().load("xyz")
 
 
-def test_a_known_package_that_is_not_installed_is_named() -> None:
-    reports = registry(packages={"posters": "acme-posters"})
-    with pytest.raises(ConfigError, match=r"report 'posters' is not built in \(pip install acme-posters\)"):
-        reports.load("posters")
-    with pytest.raises(ConfigError, match=r"did you mean 'posters', pip install acme-posters\?"):
-        reports.load("poster")
-
-
 def test_no_metadata_is_read_for_a_built_in_name() -> None:
     code = (
         "import sys; before = 'importlib.metadata' in sys.modules\n"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gate.agents.version import version_of
 from gate.baselines.fingerprint import files_named
 from gate.commands.setup.checkup import Checkup, note, ok, problem, refused
-from gate.commands.setup.probe import AREA, RETURN_CALLS, Probed, checkups, probe
+from gate.commands.setup.probe import AREA, RETURN_CALLS, probe
 from gate.commands.setup.remedies import remedy_for
 from gate.config.load import Config, load_config
 from gate.config.resolve import Plan, make_plans
@@ -62,8 +62,8 @@ async def _checkups(path: Path, environment: Mapping[str, str], *, ask: bool) ->
         found.append(refused(JUDGE if is_judge else "configuration", "suites and criteria", error))
     found += [*map(_suite, plans), *_files(config, environment), *_environment(config, environment)]
     if plans:
-        agent, probed = await _agent(config, plans[0], environment, ask=ask)
-        found += [*agent, *_criteria(config, plans, probed), *await _judge(config, plans, environment)]
+        agent, trials = await _agent(config, plans[0], environment, ask=ask)
+        found += [*agent, *_criteria(config, plans, trials), *await _judge(config, plans, environment)]
     job = [*_job(config, environment)]  # the search for baselines deepens a shallow clone
     return [*found, *_baselines(config, plans, environment), *job]
 
@@ -126,7 +126,7 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[Checkup]:
 
 async def _agent(
     config: Config, plan: Plan, environment: Mapping[str, str], *, ask: bool
-) -> tuple[list[Checkup], Probed | None]:
+) -> tuple[list[Checkup], Sequence[Trial] | None]:
     found = [await _version(config, environment), *_user(config, plan, environment)]
     if config.agent_kind == "replay":
         recorded = count(len(plan.suite.recorded), "recorded conversation")
@@ -134,11 +134,11 @@ async def _agent(
     if not ask:
         return [*found, note(AREA, "answers", "not called (--no-ask)")], None
     try:
-        probed = await probe(config, plan, environment)
+        answered, trials = await probe(config, plan, environment)
     except GateError as error:
         remedy = error.hint or remedy_for(str(error), config.path.name, environment)
         return [*found, refused(AREA, "answers", error, remedy)], None
-    return [*found, *checkups(config, plan, probed, environment)], None if probed.error else probed
+    return [*found, *answered], trials
 
 
 async def _version(config: Config, environment: Mapping[str, str]) -> Checkup:
@@ -175,11 +175,11 @@ def _user(config: Config, plan: Plan, environment: Mapping[str, str]) -> Iterato
 # --- criteria and judge ---------------------------------------------------------------------------
 
 
-def _criteria(config: Config, plans: Sequence[Plan], probed: Probed | None) -> Iterator[Checkup]:
+def _criteria(config: Config, plans: Sequence[Plan], trials: Sequence[Trial] | None) -> Iterator[Checkup]:
     for plan in plans:
         first, calls_seen = None, True  # only the first suite's first case was run
-        if probed is not None and plan is plans[0]:
-            first, calls_seen = probed.trials[0], config.agent.reports_calls or shows_calls(probed.trials)
+        if trials is not None and plan is plans[0]:
+            first, calls_seen = trials[0], config.agent.reports_calls or shows_calls(trials)
         for scorer in plan.scorers:
             if scorer.needs_calls and not calls_seen:
                 what = "needs reported tool calls; the answers to the first case report none"

@@ -61,7 +61,7 @@ STAMPED = re.compile(STAMP + r"([0-9a-f]{12})\n\Z")
 LEAST_ALIKE = 60
 """Characters of a reason that identify it in the headline, which may cut it off."""
 MOST_SHORT = 300
-"""Maximum number of characters in an error that is followed by a remedy."""
+"""Maximum number of characters in a line of the verdict and its reasons."""
 MOST_KEYS = 10
 """Maximum number of providers whose variables the agent may see."""
 SECOND_NAMES = {"GOOGLE": "GEMINI"}
@@ -92,7 +92,9 @@ def propose(
     if len(suites) > 1 and is_untouched(folder / CASES):
         suites = [suite for suite in suites if suite.source != CASES]  # no sample beside the project's own cases
     sources = [suite.source for suite in suites] or [CASES]
-    if sources == [CASES] and not _has_other_cases(folder):
+    place = (folder / CASES).parent
+    others = [path for path in place.iterdir() if path.name != Path(CASES).name] if place.is_dir() else []
+    if sources == [CASES] and not others:  # other files may not be cases
         sources = [f"{Path(CASES).parent}/"]  # the suite keeps this name when files are added
     keys = _keys(found, agent)
     made = ci.Workflow()
@@ -102,7 +104,11 @@ def propose(
     read: list[Suite] = []
     for suite in suites:
         read += suite.suites
-    own = agent is not None and (not suites or _are_untouched_samples(read, folder))
+    ids: list[str] = []
+    for one in read:
+        ids += [case.id for case in one.cases]
+    are_samples = ids == list(FIRST_INPUTS) and is_untouched(folder / CASES)  # which an earlier `gate init` wrote
+    own = agent is not None and (not suites or are_samples)
     text = "# `gate run` runs each case, compares the results with the baseline, and sets an exit code.\n"
     text += _yaml({"suite": sources[0] if len(sources) == 1 else sources})
     text += _agent_section(found, agent, folder, keys)
@@ -125,14 +131,6 @@ def propose(
     return FirstFiles(proposed, agent, made, own)
 
 
-def _are_untouched_samples(suites: Sequence[Suite], folder: Path) -> bool:
-    """True if the cases are those that an earlier `gate init` wrote."""
-    ids: list[str] = []
-    for suite in suites:
-        ids += [case.id for case in suite.cases]
-    return ids == list(FIRST_INPUTS) and is_untouched(folder / CASES)
-
-
 def mapping_of(agent: FoundAgent) -> str:
     """Return how a server is called: the address, the request, and the places of the answer and the calls."""
     ((kind, options),) = agent.agent.items()
@@ -143,12 +141,6 @@ def mapping_of(agent: FoundAgent) -> str:
     path = calls["path"] if isinstance(calls, Mapping) else calls
     said = f"POST {options['url']} {json.dumps(options['request'])}, answer in {response.get('output', 'the text')!r}"
     return f"{said}, calls in {path!r}" if path else f"{said}, calls not reported"
-
-
-def _has_other_cases(folder: Path) -> bool:
-    """True if the folder of the first cases holds other files, which may not be cases."""
-    place = (folder / CASES).parent
-    return place.is_dir() and any(path.name != Path(CASES).name for path in place.iterdir())
 
 
 def _agent_section(found: Survey, agent: FoundAgent | None, folder: Path, keys: Sequence[str]) -> str:
@@ -256,11 +248,6 @@ def _keys(found: Survey, agent: FoundAgent | None) -> list[str]:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def stamped(text: str) -> str:
-    """Return the text of a file with a last line by which a later `gate init` detects edits."""
-    return f"{text}{STAMP}{_digest(text)}\n"
-
-
 def is_from_init(path: Path) -> bool:
     """True if `gate init` wrote this file, whatever has changed since."""
     return STAMPED.search(text_on_disk(path)) is not None
@@ -311,7 +298,8 @@ def write(folder: Path, proposal: FirstFiles, *, force: bool) -> tuple[list[str]
             files.make_folder(path.parent)
             if not path.exists():
                 made.append(path)
-            files.write_text(path, stamped(proposal.files[name]))
+            text = proposal.files[name]
+            files.write_text(path, f"{text}{STAMP}{_digest(text)}\n")  # by which a later `gate init` detects edits
     except BaseException as error:
         for path in reversed(made):
             with suppress(OSError):
@@ -373,25 +361,21 @@ def run_first(folder: Path, environment: Mapping[str, str], proposal: FirstFiles
     for suite in result.suites:
         for case in suite.cases:
             reasons += [reason for reason in case.reasons if reason not in reasons]
-    remedy = remedy_of(" ".join(reasons))
-    return First(_outcome_lines(result, reasons, trials, short=bool(remedy)), result.exit_code, trials, remedy)
+    return First(_outcome_lines(result, reasons, trials), result.exit_code, trials, remedy_of(" ".join(reasons)))
 
 
 def _turns(trials: Mapping[str, Trial]) -> list[Invocation]:
     return [turn for trial in trials.values() for turn in trial.invocations]
 
 
-def _outcome_lines(
-    result: Result, reasons: Sequence[str], trials: Mapping[str, Trial], *, short: bool
-) -> tuple[str, ...]:
-    """Return the verdict, the reasons and the answer; ``short`` if a remedy follows."""
+def _outcome_lines(result: Result, reasons: Sequence[str], trials: Mapping[str, Trial]) -> tuple[str, ...]:
+    """Return the verdict, the reasons and the answer."""
     from gate.reports.console import render_line
 
     headline = render_line(result)
     lines = headline.splitlines()
     lines += [reason for reason in reasons if reason[:LEAST_ALIKE] not in headline][:3]
-    if short:
-        lines = [shorten(line, MOST_SHORT) for line in lines]
+    lines = [shorten(line, MOST_SHORT) for line in lines]
     for turn in _turns(trials):
         if turn.text:
             lines.append(f"it answered: {turn.text}")

@@ -1,6 +1,6 @@
 """Finds the operation in an OpenAPI description that takes a message and returns an answer.
 
-Versions 3.x and 2.0 are supported. Servers of frameworks are recognised by operations that only they have.
+Servers of frameworks are recognised by operations that only they have.
 """
 
 from __future__ import annotations
@@ -103,11 +103,7 @@ def _first(names: Iterable[str], held: Container[str]) -> str | None:
 def _root(document: Schema, origin: str) -> str:
     """Return the address before the paths of the operations."""
     servers = mappings_in(document.get("servers"))
-    if servers:
-        told = as_text(servers[0].get("url"))
-    else:  # version 2.0
-        host = as_text(document.get("host"))
-        told = (f"http://{host}" if host else "") + as_text(document.get("basePath"))
+    told = as_text(servers[0].get("url")) if servers else ""
     if "{" in told:
         told = ""
     try:
@@ -203,14 +199,7 @@ class _Description(Struct, frozen=True):
 
     def asked(self, operation: Schema) -> Any:
         """Return the schema of the request's JSON."""
-        body = self._resolved(operation.get("requestBody"))
-        if body is not None:
-            return self._schema(body, JSON)
-        for one in as_list(operation.get("parameters")):  # version 2.0
-            held = as_mapping(self._resolved(one))
-            if held.get("in") == "body":
-                return self._resolved(held.get("schema"))
-        return None
+        return self._schema(self._resolved(operation.get("requestBody")))
 
     def template(self, asked: Any, request: Schema, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the request, and its keys whose values are placeholders."""
@@ -244,9 +233,7 @@ class _Description(Struct, frozen=True):
     def key(self, operation: Schema) -> dict[str, str]:
         """Return the header in which an operation expects a key; empty if it needs none."""
         needs = operation.get("security", self.document.get("security"))
-        schemes = as_mapping(self.document.get("components")).get("securitySchemes")
-        if not isinstance(schemes, Mapping):  # version 2.0
-            schemes = as_mapping(self.document.get("securityDefinitions"))
+        schemes = as_mapping(as_mapping(self.document.get("components")).get("securitySchemes"))
         if {} in as_list(needs):
             return {}
         for one in mappings_in(needs):
@@ -270,8 +257,8 @@ class _Description(Struct, frozen=True):
                 break
         content = as_mapping(as_mapping(body).get("content"))
         if EVENTS in content and JSON not in content:
-            return self._events(self._resolved(content[EVENTS])), True
-        schema = self._schema(body, JSON)
+            return {}, True
+        schema = self._schema(body)
         fields = self.properties(schema)
         needed = as_list(as_mapping(schema).get("required"))
         output = self._output(fields)
@@ -293,13 +280,6 @@ class _Description(Struct, frozen=True):
         inner = _first(("content", *OUTPUT), self.properties(fields[name]))
         return name if inner is None else f"{name}.{inner}"
 
-    def _events(self, media: Any) -> dict[str, Any]:
-        """Return the path to the text in each event; empty if the description lacks it."""
-        media = as_mapping(media)
-        fields = self.properties(media.get("itemSchema") or media.get("schema"))
-        name = _first(("delta", "token", "chunk", *OUTPUT), self.properties(fields.get("data")) or fields)
-        return {} if name is None else {"events": {"output": name}}
-
     def _calls(self, path: str, schema: Any) -> Any:
         """Return the path of the calls, with the names of their parts if the description has them."""
         listed = as_mapping(self._resolved(schema))
@@ -316,15 +296,10 @@ class _Description(Struct, frozen=True):
 
     # --- schemas ---
 
-    def _schema(self, body: Any, media: str) -> Any:
-        """Return the schema of a body for a media type, whatever the parameters of the type."""
-        if not isinstance(body, Mapping):
-            return None
-        content = body.get("content")
-        if not isinstance(content, Mapping):  # version 2.0
-            return self._resolved(body.get("schema"))
-        for kind, found in content.items():
-            if str(kind).partition(";")[0].strip() == media:
+    def _schema(self, body: Any) -> Any:
+        """Return the schema of a body in JSON, whatever the parameters of its media type."""
+        for kind, found in as_mapping(as_mapping(body).get("content")).items():
+            if str(kind).partition(";")[0].strip() == JSON:
                 return self._resolved(as_mapping(found).get("schema"))
         return None
 

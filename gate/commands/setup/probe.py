@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gate.commands.setup.checkup import Checkup, note, ok, problem
@@ -28,65 +27,42 @@ QUESTION = (
 RETURN_CALLS = "return tool_calls ([] if there were none), or receive its spans: agent.traces: true"
 
 
-class Probed(Struct):
-    """The agent's answers."""
-
-    word: str
-    trials: list[Trial] = field(default_factory=list)
-    """The answers to the suite's first case, to a conversation with the word, and to another; fewer after an error."""
-    notes: tuple[str, ...] = ()
-    """Notes on the received traces."""
-
-    @property
-    def error(self) -> str:
-        """The first error of a trial; empty if all trials answered."""
-        for trial in self.trials:
-            if trial.error is not None:
-                return f"{trial.error.kind.value}: {trial.error.message}"
-        return ""
-
-
-async def probe(config: Config, plan: Plan, environment: Mapping[str, str]) -> Probed:
+async def probe(
+    config: Config, plan: Plan, environment: Mapping[str, str]
+) -> tuple[list[Checkup], Sequence[Trial] | None]:
     """Run the suite's first case, then a conversation of two turns, then its last question alone.
+
+    Returns:
+        The findings, and the three trials; None if one failed.
 
     Raises:
         GateError: the agent cannot be started.
     """
-    case, probed = plan.suite.cases[0], Probed(f"plum-{token_hex(3)}")
-    told = f"Please remember this code word: {probed.word}. Answer with OK alone."
+    case, word, trials = plan.suite.cases[0], f"plum-{token_hex(3)}", list[Trial]()
+    told = f"Please remember this code word: {word}. Answer with OK alone."
     memory = replace(_bare(case), id="gate-doctor-memory", turns=(Turn(told), Turn(QUESTION)))
     apart = replace(_bare(case), id="gate-doctor-apart", turns=(Turn(QUESTION),))
     scorers = tuple(s for s in plan.scorers if not s.needs_judge and not s.parts and not s.metric.over_trials)
     asked = replace(plan, suite=replace(plan.suite, cases=(case, memory, apart)), scorers=scorers)
     budget = RunBudget(BudgetSection(), JudgeBudget())
     async with TrialRunner(config, asked, environment, budget) as runner:
-        for jobs in ([Job(case, 1)], [Job(memory, 1)], [Job(apart, 1)]):
-            async for trial, _ in runner.run(jobs):
-                probed.trials.append(trial)
-            if probed.error:
-                break
-        probed.notes = runner.notes
-    return probed
+        for one in (case, memory, apart):
+            async for trial, _ in runner.run([Job(one, 1)]):
+                trials.append(trial)
+            failed = trials[-1].error
+            if failed is not None:
+                error = f"{failed.kind.value}: {failed.message}"
+                return [problem(AREA, "answers", error, remedy_for(error, config.path.name, environment))], None
+        notes = runner.notes
+    turns = trials[0].invocations
+    found = [_text(config, turns), _calls(config, turns), *_usage(turns)]
+    found += [*_sessions(plan, word, trials), _traces(config, notes)]
+    return found, trials
 
 
 def _bare(case: Case) -> Case:
     """Return the case without its expectations; the agent may need its state and metadata."""
     return Case("", case.turns, state=case.state, metadata=case.metadata, app=case.app)
-
-
-def checkups(config: Config, plan: Plan, probed: Probed, environment: Mapping[str, str]) -> list[Checkup]:
-    """Return the findings from the answers."""
-    if probed.error:
-        return [problem(AREA, "answers", probed.error, remedy_for(probed.error, config.path.name, environment))]
-    turns = probed.trials[0].invocations
-    needs_memory = any(len(case.turns) > 1 for case in plan.suite.cases)
-    return [
-        _text(config, turns),
-        _calls(config, turns),
-        *_usage(turns),
-        *_sessions(probed, needs_memory=needs_memory),
-        _traces(config, probed),
-    ]
 
 
 MAPPED = ("http", "mcp", "langgraph")
@@ -131,14 +107,14 @@ def _usage(turns: Sequence[Invocation]) -> list[Checkup]:
     return [found, note(AREA, "cost", what, "return cost_usd, or usage with model")]
 
 
-def _sessions(probed: Probed, *, needs_memory: bool) -> list[Checkup]:
-    _, memory, apart = probed.trials
-    remembers = probed.word in memory.invocations[-1].text
-    leaks = any(probed.word in turn.text for turn in apart.invocations)
+def _sessions(plan: Plan, word: str, trials: Sequence[Trial]) -> list[Checkup]:
+    _, memory, apart = trials
+    remembers = word in memory.invocations[-1].text
+    leaks = any(word in turn.text for turn in apart.invocations)
     found = []
     if remembers:
         found.append(ok(AREA, "memory", "the second turn of a conversation knows the first"))
-    elif needs_memory:
+    elif any(len(case.turns) > 1 for case in plan.suite.cases):
         remedy = "use session_id, or messages, which has the history"
         found.append(note(AREA, "memory", "the second turn could not repeat a word from the first", remedy))
     if leaks:
@@ -149,9 +125,9 @@ def _sessions(probed: Probed, *, needs_memory: bool) -> list[Checkup]:
     return found
 
 
-def _traces(config: Config, probed: Probed) -> Checkup:
+def _traces(config: Config, notes: Sequence[str]) -> Checkup:
     if config.agent.traces is None:
         return note(AREA, "traces", "not received (set agent.traces: true if the agent exports OpenTelemetry)")
-    if probed.notes:
-        return problem(AREA, "traces", probed.notes[0], "let the agent export to OTEL_EXPORTER_OTLP_ENDPOINT")
+    if notes:
+        return problem(AREA, "traces", notes[0], "let the agent export to OTEL_EXPORTER_OTLP_ENDPOINT")
     return ok(AREA, "traces", "received")

@@ -92,6 +92,8 @@ async def _described(url: str, environment: Mapping[str, str]) -> tuple[FoundAge
 def _why(document: Any, path: str) -> str:
     if document is None:
         return f"it has no description at {', '.join(DESCRIPTIONS[:3])}"
+    if "swagger" in document:
+        return "it describes itself in version 2.0 of OpenAPI, and only 3 is read"
     if path:
         return f"its description has no POST {path} that takes a message"
     return "it describes no POST that takes a message"

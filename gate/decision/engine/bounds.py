@@ -62,8 +62,9 @@ def bound_of(cases: Sequence[CaseEvidence], state: State, m: int, *, ended: bool
     metric, units = state.metrics[m], grouped(ids, state.clusters)
     suspect = any(case.seems_worse for case in cases)
     found = _bound(metric, pairs, changes, fmean(inverses), units)
-    if not found.holds and not (suspect and m == 0):
-        found = replace(found, holds=_few_by_chance(metric, pairs))
+    if not found.holds and not (suspect and m == 0) and metric.kind == "binary" and len(pairs) <= TINY:
+        by_chance = stratified_fisher_less([passes_of(pair, metric) for pair in pairs])
+        found = replace(found, holds=by_chance > TINY_BY_CHANCE)
     if ended and len(units) == len(pairs) > TINY and has_tighter_interval(metric) and are_plain(cases):
         return _of_these_cases(found, pairs, metric)
     return found
@@ -94,14 +95,6 @@ def _of_these_cases(found: MetricChange, pairs: Sequence[Pair], metric: Metric) 
     if high < 0:
         return found
     return replace(found, low=low, high=high, holds=low >= -found.margin)
-
-
-def _few_by_chance(metric: Metric, pairs: Sequence[Pair]) -> bool:
-    """True if as few passes are common when both sides are alike, by an exact test; only for few cases and binary
-    metrics."""
-    if metric.kind != "binary" or len(pairs) > TINY:
-        return False
-    return stratified_fisher_less([passes_of(pair, metric) for pair in pairs]) > TINY_BY_CHANCE
 
 
 def passes_of(pair: Pair, metric: Metric) -> tuple[int, int, int, int]:

@@ -72,7 +72,7 @@ class CaseEvidence(Struct):
     @property
     def reruns(self) -> int:
         """Number of candidate trials with a known outcome that are not of epochs."""
-        return self.trials - len(_outcomes(self.full))
+        return self.trials - len(outcomes_in(self.full))
 
     @property
     def log_e(self) -> float:
@@ -99,7 +99,7 @@ class CaseEvidence(Struct):
     @property
     def stored_outcomes(self) -> tuple[int, int]:
         """Passes and trials stored before this job."""
-        outcomes = _outcomes(self.before[: self.before_job])
+        outcomes = outcomes_in(self.before[: self.before_job])
         return sum(outcomes), len(outcomes)
 
     @property
@@ -128,7 +128,7 @@ class CaseEvidence(Struct):
             if side is Side.BASELINE:  # earlier versions reran the candidate, too; no test uses those trials
                 self.now += measured
             return
-        outcomes = _outcomes(measured)
+        outcomes = outcomes_in(measured)
         if side is Side.BASELINE:
             self.baseline_trials += len(outcomes)
             self.baseline_passed += sum(outcomes)
@@ -164,7 +164,7 @@ class CaseEvidence(Struct):
         return Partner(self.stored_at[link.stored], link.whole)
 
 
-def _outcomes(rows: Sequence[Row]) -> list[bool]:
+def outcomes_in(rows: Sequence[Row]) -> list[bool]:
     """Return True for each trial that passed and False for each that failed, without trials of unknown outcome."""
     return [row[0] >= 0.5 for row in rows if row[0] is not None]
 

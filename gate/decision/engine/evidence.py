@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct, field
 
 from gate.decision.engine.bounds import bound_of, collapsed_metrics
-from gate.decision.engine.case import CaseEvidence, is_measured
+from gate.decision.engine.case import CaseEvidence, is_measured, outcomes_in
 from gate.decision.engine.clusters import grouped, log_es_of
 from gate.decision.engine.coupled import apart_from, compared, linked, uncoupled
 from gate.decision.engine.looks import LookPart, NewTrials, comparable_metrics, look_of, test_rows, weight_of
@@ -123,17 +123,14 @@ class Evidence(Struct, dict=True):
     @cached_property
     def named(self) -> tuple[str, ...]:
         """Cases that are worse than at the baseline, as named by `e_bh`."""
-        return self._clearest([case.log_e for case in self.cases.values()])
+        places, ids = e_bh([case.log_e for case in self.cases.values()]), list(self.cases)
+        return tuple([ids[place] for place in places])
 
     @cached_property
     def gained(self) -> tuple[str, ...]:
         """Cases proven better than at the baseline, by the same test with the sides exchanged."""
-        return self._clearest([case.log_gain for case in self.cases.values()])
-
-    def _clearest(self, log_es: Sequence[float]) -> tuple[str, ...]:
-        """Return the cases that `e_bh` names by this evidence, one value per case."""
-        ids = list(self.cases)
-        return tuple([ids[place] for place in e_bh(log_es)])
+        places, ids = e_bh([case.log_gain for case in self.cases.values()]), list(self.cases)
+        return tuple([ids[place] for place in places])
 
     @cached_property
     def gain_p(self) -> float:
@@ -148,10 +145,6 @@ class Evidence(Struct, dict=True):
     def units(self) -> list[list[int]]:
         """The positions of the cases in each unit: a cluster, or a single case."""
         return grouped(self.cases, self.state.clusters)
-
-    def named_metrics(self, metrics: Iterable[int]) -> dict[int, str]:
-        """Return the names of these metrics by position."""
-        return {m: self.state.metrics[m].name for m in metrics}
 
     def end(self) -> None:
         """Treat the next bounds as the last ones, which certify only these cases: see `bound_of`."""
@@ -340,7 +333,7 @@ def _look(evidence: Evidence, share: float) -> None:
         if new.side is Side.BASELINE:
             seed += ":baseline"
         evidence.parts.append((new, _tested(evidence, new.pairs, new.blocking, seed, level)))
-    metrics = evidence.named_metrics(blocking_metrics(evidence))
+    metrics = {m: evidence.state.metrics[m].name for m in blocking_metrics(evidence)}
     look = look_of(evidence.parts, metrics, epochs=evidence.epochs, threshold=level, spent=spent)
     evidence.looks.append(look)
     if look.blocks and not evidence.proof:
@@ -425,15 +418,13 @@ def _check(evidence: Evidence) -> None:
     found = _tested(evidence, pairs, blocking_metrics(evidence), seed, evidence.config.alpha)
     asked = evidence.asked_now
     rounds = min([asked[case_id] for case_id in checked_cases(evidence)], default=0)
-    fallen = fall_p([_passes_now_and_before(case) for case in evidence.cases.values()])
+    counts = []
+    for case in evidence.cases.values():
+        now = outcomes_in(case.now)
+        counts.append((sum(now), len(now), *case.stored_outcomes))
+    fallen = fall_p(counts)
     evidence.checks.append(Checked(len(asked), rounds, found, fallen))
     _look_beside(evidence)
-
-
-def _passes_now_and_before(case: CaseEvidence) -> tuple[int, int, int, int]:
-    """Return passed trials and all trials of the baseline's agent, in this job and as stored."""
-    now = [row[0] >= 0.5 for row in case.now if row[0] is not None]
-    return sum(now), len(now), *case.stored_outcomes
 
 
 def _against_now(case: CaseEvidence) -> ComparedTrials:

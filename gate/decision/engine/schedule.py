@@ -210,12 +210,18 @@ def next_narrowing(evidence: Evidence) -> More | None:
     runs, so its mean stays unbiased; but the new trials are not exchangeable with the stored ones, and no look at the
     suite uses them.
     """
-    if not _may_narrow(evidence):
+    look, config, done = evidence.last_look, evidence.config, evidence.epochs_spent
+    if look is None or look.p < NARROW_P or not _reruns(evidence):
         return None
-    metrics = evidence.state.metrics
+    if done != config.max_epochs - 1 or evidence.epochs < config.kept_epochs:
+        return None
+    metrics, cases = evidence.state.metrics, list(evidence.cases.values())
+    if len(evidence.units) < len(cases) or evidence.collapsed or not are_plain(cases):
+        return None
+    if not all(case.sample and len(case.before) > done for case in cases):
+        return None
     if not evidence.open_metrics or not all(has_tighter_interval(metrics[m]) for m in evidence.open_metrics):
         return None
-    cases = list(evidence.cases.values())
     varying = [0.0] * len(cases)
     for m in evidence.open_metrics:
         stored = [passes_of(values_of(case, m), metrics[m])[2:] for case in cases]
@@ -227,20 +233,6 @@ def next_narrowing(evidence: Evidence) -> More | None:
         if n:
             ids.setdefault(n, []).append(case.id)
     requests = [Request(Side.CANDIDATE, NARROW, tuple(ids[n]), n) for n in sorted(ids)]
-    if not evidence.config.affords(requests):
+    if not config.affords(requests):
         return None
     return round_of(requests, "asking the cases that vary again")
-
-
-def _may_narrow(evidence: Evidence) -> bool:
-    """True if only the interval of the change is open, and the last of several epochs is next."""
-    look = evidence.last_look
-    if look is None or look.p < NARROW_P or not _reruns(evidence):
-        return False
-    config, done = evidence.config, evidence.epochs_spent
-    if done != config.max_epochs - 1 or evidence.epochs < config.kept_epochs:
-        return False
-    cases = list(evidence.cases.values())
-    if len(evidence.units) < len(cases) or evidence.collapsed:
-        return False
-    return are_plain(cases) and all(case.sample and len(case.before) > done for case in cases)

@@ -40,8 +40,6 @@ class Identity:
 
     login: str = "github-actions[bot]"
     may_comment: bool = True
-    may_check: bool = False
-    """``checks: write``, which the documented workflow does not ask for."""
     may_read: bool = True
 
 
@@ -92,13 +90,11 @@ class FakeGitHub:
             "good": Identity(),
             "reader": Identity(may_comment=False),
             "person": Identity("alice"),
-            "checks": Identity(may_check=True),
         }
         self.permissions = {"alice": "admin", "wendy": "write", "reed": "read", "trish": "read"}
         self.pulls: dict[int, dict[str, Any]] = {}
         self.comments: dict[int, list[dict[str, Any]]] = {}
         self.events: dict[int, list[dict[str, Any]]] = {}
-        self.check_runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, list[dict[str, Any]]] = {}
         self.contents: dict[int, bytes] = {}
         self.runs: list[dict[str, Any]] = []
@@ -265,14 +261,6 @@ class FakeGitHub:
                 return self._patch(call, identity, int(id_))
             case ("DELETE", "issues", "comments", id_):
                 return self._delete(call, identity, int(id_))
-            case ("GET", "commits", sha, "check-runs"):
-                named = [run for run in self.check_runs if call.query.get("check_name", run["name"]) == run["name"]]
-                found = [run for run in named if run["head_sha"] == sha]
-                return self._pages(call, found, key="check_runs") if identity.may_check else FORBIDDEN
-            case ("POST", "check-runs"):
-                return self._add_check_run(call.body) if identity.may_check else FORBIDDEN
-            case ("PATCH", "check-runs", id_):
-                return self._update_check_run(int(id_), call.body) if identity.may_check else FORBIDDEN
             case ("GET", "collaborators", login, "permission"):
                 return self._permission(login)
             case ("GET", "actions", "runs", run, "artifacts"):
@@ -326,26 +314,6 @@ class FakeGitHub:
         for found in self.comments.values():
             found[:] = [c for c in found if c["id"] != id_]
         return Answer(204)
-
-    def _add_check_run(self, body: dict[str, Any]) -> Answer:
-        id_ = next(self._ids)
-        page = f"https://github.example/{self.repository}/runs/{id_}"
-        parts = {key: value for key, value in body.items() if key != "output"}
-        made = EXAMPLES.make("check-run", id=id_, html_url=page, **parts)
-        self.check_runs.append(made | {"annotations": []})
-        return self._update_check_run(id_, body, status=201)
-
-    def _update_check_run(self, id_: int, body: dict[str, Any], status: int = 200) -> Answer:
-        [found] = [run for run in self.check_runs if run["id"] == id_]
-        output = body["output"]
-        added = output.get("annotations", [])
-        if len(added) > 50 or len(output["summary"].encode()) > 65_535:
-            return Answer(422, {"message": "Validation Failed", "documentation_url": "x", "errors": []})
-        found["annotations"] += added
-        found["output"] = {**found["output"], "title": output["title"], "summary": output["summary"]}
-        found["output"]["annotations_count"] = len(found["annotations"])
-        shown = {key: value for key, value in found.items() if key != "annotations"}
-        return Answer(status, shown, {"Location": found["html_url"]} if status == 201 else {})
 
     def _permission(self, login: str) -> Answer:
         if login not in self.permissions:

@@ -93,7 +93,7 @@ def test_why_the_job_failed_is_among_the_ten_errors_that_the_runner_shows(world:
 
 
 def test_a_token_that_no_request_can_carry_changes_no_verdict(recorded: World) -> None:
-    done = recorded.pull_request("good", inputs={"token": "", "check_run": "false"})
+    done = recorded.pull_request("good", inputs={"token": ""})
     assert done.code == 0, done.log
     assert "unexpected" not in done.log and "Illegal header" not in done.log
     [said] = {

@@ -19,7 +19,7 @@ from openapi_core import OpenAPI
 
 from gate.errors import PublishError, UntrustedError
 from gate.hosts.artifact import read_member
-from gate.hosts.base import PostComment, Publication, Stamp, WriteSummary, publish, stamp_of
+from gate.hosts.base import PostComment, Publication, Stamp, WriteSummary, key_of, mark_of, publish
 from gate.hosts.events import Labelled, MeasuringRun
 from gate.hosts.github import COMMENT_LIMIT, CannotComment, GitHub, LabelAcceptance, PullRequestHost
 from gate.hosts.github import connect as connect_by
@@ -94,7 +94,7 @@ def test_a_comment_is_made_and_then_updated_in_place(fake: FakeGitHub, time: Tim
     [(login, body)] = bodies(fake)
     assert login == BOT
     assert body.endswith("\ntwo")
-    assert stamp_of(body, SUITE) == Stamp(11, 1, HEAD)
+    assert mark_of(body) == (key_of(SUITE), Stamp(11, 1, HEAD))
 
 
 def test_each_suite_has_its_own_comment(fake: FakeGitHub, time: Time) -> None:

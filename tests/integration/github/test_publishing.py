@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gate.hosts.base import PostFailure, Publication, Stamp, publish, stamp_of
+from gate.hosts.base import PostFailure, Publication, Stamp, key_of, mark_of, publish
 from gate.hosts.github import CannotComment, PullRequestHost
 from gate.stored.statement import check_files, read_statement
 from tests.integration.github.fake_github import Answer, Call, FakeGitHub
@@ -229,7 +229,7 @@ def test_a_verdict_may_still_be_written_over_the_failure_of_another_job(fake: Fa
     fake.add_pull(1, HEAD)
     post(fake, time, "old", run=10)
     fail(fake, time, run=20)
-    assert stamp_of(bodies(fake)[0][1], SUITE) == Stamp(10, 1, HEAD)
+    assert mark_of(bodies(fake)[0][1]) == (key_of(SUITE), Stamp(10, 1, HEAD))
     assert post(fake, time, "new", run=20).notes == ()
     assert [body.partition("\n")[2] for _, body in bodies(fake)] == ["new"]
 

@@ -73,6 +73,12 @@ def test_what_is_not_known_is_refused_with_what_is_meant(name: str, value: str, 
     assert caught.value.where.startswith("with")
 
 
+def test_an_input_of_an_earlier_version_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match="check_run was removed") as caught:
+        read_inputs({"INPUT_CHECK_RUN": "false"})
+    assert caught.value.hint.startswith("leave it out")
+
+
 def test_variables_are_read_line_by_line_and_empty_ones_stay_unset() -> None:
     given = " OPENAI_API_KEY=sk-1=2 \n\nGITHUB_TOKEN=of the workflow\nMISSING=\n"
     assert read(env=given)["env"] == {"OPENAI_API_KEY": "sk-1=2", "GITHUB_TOKEN": "of the workflow"}

@@ -57,7 +57,6 @@ def test_requests(asked: Any, request_of_it: Any) -> None:
 
 
 STEPS = {"type": "array", "items": {"properties": {"tool": TEXT, "parameters": {}, "output": TEXT}}}
-STREAM = {"content": {"text/event-stream": {"itemSchema": {"properties": {"event": TEXT, "delta": TEXT}}}}}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ STREAM = {"content": {"text/event-stream": {"itemSchema": {"properties": {"event
           "tool_calls": {"path": "steps?", "name": "tool", "args": "parameters", "result": "output"}}),
         (body("answer", "tool_calls"), {"output": "answer", "tool_calls": "tool_calls?"}),
         (body("messages"), {"messages": "messages"}),
-        (STREAM, {"events": {"output": "delta"}}),
+        ({"content": {"text/event-stream": {}}}, None),
         (body("x"), None),
     ],
     ids=["text", "object", "calls", "optional", "plain", "messages", "stream", "unknown"],
@@ -91,12 +90,12 @@ def test_keys_are_taken_from_a_variable() -> None:
     assert "headers" not in proposed(open_ones, **document)["http"]
 
 
-def test_version_2_is_read() -> None:
-    asked = {"parameters": [{"in": "body", "schema": {"$ref": "#/definitions/Ask"}}]}
-    operation = {**asked, "responses": {"200": {"schema": {"properties": {"answer": TEXT}}}}}
-    definitions = {"Ask": {"allOf": [{"properties": {"message": TEXT}}, {"$ref": "#/definitions/Ask"}]}}
-    agent = proposed({"/ask": {"post": operation}}, host="shop:8080", basePath="/api", definitions=definitions)
+def test_a_schema_may_refer_to_itself() -> None:
+    asked = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Ask"}}}}
+    schemas = {"Ask": {"allOf": [{"properties": {"message": TEXT}}, {"$ref": "#/components/schemas/Ask"}]}}
+    about = {"servers": [{"url": "http://shop:8080/api"}], "components": {"schemas": schemas}}
     options = {"request": {"message": "{{message}}"}, "response": {"output": "answer"}}
+    agent = proposed({"/ask": post(asked, body("answer"))}, **about)
     assert agent == {"http": {"url": "http://shop:8080/api/ask", **options}}
 
 

@@ -21,7 +21,7 @@ from gate.formats.messages import (
     usage_of,
     with_attached,
 )
-from gate.formats.reading import Ignored, mark_read, unread, with_read_marks
+from gate.formats.reading import Ignored, carried, unread, with_read_marks
 from gate.model import Invocation, Part, ToolCall, Usage
 from gate.system.prices import turn_cost
 from tests.patience import steps
@@ -675,8 +675,8 @@ def test_an_answer_is_cut_off_wherever_it_tells_its_end(answer: dict[str, Any]) 
     assert is_cut_off({"role": "assistant", "content": "so it", **answer})
 
 
-def test_everything_inside_a_value_marked_as_read_counts_as_read() -> None:
+def test_everything_inside_a_value_that_is_kept_counts_as_read() -> None:
     ignored = Ignored({})
     row = with_read_marks({"kept": [{"a": {"b": 1}}, [{"c": 2}]], "left": {"a": 1}}, ignored)
-    mark_read(row["kept"])
+    assert carried(row["kept"]) == row["kept"]
     assert [one.path for one in unread(row, ignored)] == ["left"]
