@@ -37,9 +37,11 @@ def power(
     of each suite in the configuration.
     """
     from gate.config.load import load_config
-    from gate.insight.power_text import Asked, power_of_record, power_of_suites
+    from gate.insight.power_text import power_of_record, powers_of_suites, told
 
+    if record is not None:
+        found = [power_of_record(record, drop, simulations, simulated)]
+    else:
+        found = powers_of_suites(load_config(config_path), os.environ, drop, simulations, simulated)
     width = None if as_json else width_of(os.environ)
-    asked = Asked(drop, simulations, simulated, as_json, width)
-    found = power_of_record(record, asked) if record else power_of_suites(load_config(config_path), os.environ, asked)
-    show(found, width)
+    show(told(found, width, as_json=as_json, of_record=record is not None), width)

@@ -29,7 +29,7 @@ from gate.insight.power import (
     telling_drop,
     wanted_designs,
 )
-from gate.insight.prove import Progress, silent
+from gate.insight.prove import Progress
 from gate.model import Trial
 from gate.model.defaults import STORED_TRIALS
 from gate.pipeline.budget import cost_per_run
@@ -48,21 +48,6 @@ BAR = 30
 """Width in columns of a bar for 100 %."""
 
 
-class Asked(Struct, frozen=True):
-    """The design to simulate."""
-
-    drop: float | None = None
-    """The drop, 0–1, for which to find a design; None: none."""
-    simulations: int | None = None
-    """Number of runs per question; None: as many as take a few seconds."""
-    progress: Progress = silent
-    as_json: bool = False
-    width: int | None = None
-    """Width of the terminal in columns; None: unlimited."""
-    of_record: bool = False
-    """True if only a record is known, which does not show if its base's agent can run."""
-
-
 class SuitePower(Struct, frozen=True):
     """The power of a suite."""
 
@@ -73,15 +58,24 @@ class SuitePower(Struct, frozen=True):
     """The rate at which an unchanged agent misses each threshold, 0 to 1, by criterion."""
 
 
-def power_of_record(path: Path, asked: Asked) -> str:
-    """Return the power of this record's suite, with its own agent, against stored trials only."""
-    record, asked = read_record(path), replace(asked, of_record=True)
+def power_of_record(path: Path, drop: float | None, simulations: int | None, progress: Progress) -> SuitePower:
+    """Return the power of this record's suite, with its own agent, against stored trials only.
+
+    ``drop``: the drop, 0 to 1, for which to find a design, if any. ``simulations``: the number of runs per question;
+    None: as many as take a few seconds.
+    """
+    record = read_record(path)
     trials = trials_of_epochs(as_baseline(record).trials)
-    return _shown([_answer(record, trials, STORED_TRIALS, own_terms(record).settings, asked)], asked)
+    return _power(record, trials, STORED_TRIALS, own_terms(record).settings, drop, simulations, progress)
 
 
-def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked) -> str:
-    """Return the power of each suite in a configuration, by its stored baseline; without one, for a typical agent."""
+def powers_of_suites(
+    config: Config, environment: Mapping[str, str], drop: float | None, simulations: int | None, progress: Progress
+) -> list[SuitePower]:
+    """Return the power of each suite in a configuration, by its stored baseline; without one, for a typical agent.
+
+    The other arguments are those of `power_of_record`.
+    """
     settings = settings_of(config, now())
     answers = []
     plans = make_plans(config, environment)
@@ -96,8 +90,8 @@ def power_of_suites(config: Config, environment: Mapping[str, str], asked: Asked
             each = min(Counter([trial.case_id for trial in trials]).values(), default=STORED_TRIALS)
             if _base_can_run(config, record):
                 own = replace(settings, rerun="match")
-        answers.append(_answer(record, trials, each, own, asked))
-    return _shown(answers, asked)
+        answers.append(_power(record, trials, each, own, drop, simulations, progress))
+    return answers
 
 
 def _base_can_run(config: Config, record: Record) -> bool:
@@ -108,7 +102,15 @@ def _base_can_run(config: Config, record: Record) -> bool:
     return local or config.agent.base is not None
 
 
-def _answer(record: Record, trials: Sequence[Trial], stored: int, settings: Settings, asked: Asked) -> SuitePower:
+def _power(
+    record: Record,
+    trials: Sequence[Trial],
+    stored: int,
+    settings: Settings,
+    drop: float | None,
+    simulations: int | None,
+    progress: Progress,
+) -> SuitePower:
     """Return the power of a record's suite with an agent like that of these ``trials``.
 
     ``stored``: the trials per case that a change is compared with.
@@ -120,22 +122,26 @@ def _answer(record: Record, trials: Sequence[Trial], stored: int, settings: Sett
     engine = Engine(settings.own_alpha, settings.max_epochs, settings.exact_epochs, settings.rerun)
     design = Design(size, stored, engine, settings.pass_rate_margin)
     wanted: tuple[Wanted, ...] = ()
-    with asked.progress(header.suite_id) as tick:
-        power = power_of(suite, design, runs=asked.simulations, tick=tick)
-        if asked.drop is not None:
-            wanted = tuple(wanted_designs(suite, design, asked.drop, runs=asked.simulations or MORE_RUNS, tick=tick))
+    with progress(header.suite_id) as tick:
+        power = power_of(suite, design, runs=simulations, tick=tick)
+        if drop is not None:
+            wanted = tuple(wanted_designs(suite, design, drop, runs=simulations or MORE_RUNS, tick=tick))
     power = replace(power, cost_per_run=cost_per_run(trials))
     misses = missed_thresholds(trials, header.criteria, settings.most_epochs, cases)
     return SuitePower(header.suite_id, power, wanted, misses)
 
 
-def _shown(answers: Sequence[SuitePower], asked: Asked) -> str:
-    if asked.as_json:
+def told(answers: Sequence[SuitePower], width: int | None, *, as_json: bool, of_record: bool) -> str:
+    """Return the answers as text, ``width`` columns wide, or as JSON.
+
+    ``of_record``: True if only a record is known, which does not show if its base's agent can run.
+    """
+    if as_json:
         return json.dumps(to_builtins(answers), indent=2)
-    return "\n\n".join(_text(answer, asked) for answer in answers)
+    return "\n\n".join(_text(answer, width, of_record=of_record) for answer in answers)
 
 
-def _text(answer: SuitePower, asked: Asked) -> str:
+def _text(answer: SuitePower, width: int | None, *, of_record: bool) -> str:
     power = answer.power
     rows: list[Sequence[str]] = [("change", "found", "95 % interval", "")]
     for one in power.drops:
@@ -144,7 +150,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
         rows.append(("one case breaks", *_share(power.broken)))
     rows.append(("none: blocked", *_share(power.blocked)))
     rows.append(("none: inconclusive", *_share(power.inconclusive)))
-    lines = [f"{_sentence(power)}.", _basis(answer, asked), table(rows, asked.width)]
+    lines = [f"{_sentence(power)}.", _basis(answer, of_record=of_record), table(rows, width)]
     smallest = f"no drop that was simulated is found in {percents(WANTED)} % of changes"
     if power.finds is not None:
         points = percents(power.finds)
@@ -153,7 +159,7 @@ def _text(answer: SuitePower, asked: Asked) -> str:
     return "\n".join([*lines, *more])
 
 
-def _basis(answer: SuitePower, asked: Asked) -> str:
+def _basis(answer: SuitePower, *, of_record: bool) -> str:
     """Return what was simulated: the suite's size, its baseline, and the number of changes."""
     power = answer.power
     design = power.design
@@ -163,7 +169,7 @@ def _basis(answer: SuitePower, asked: Asked) -> str:
     said += f", {count(design.stored, 'stored trial')} per case"
     if design.config.rerun == "match":
         said += ", the base can be run"
-    elif asked.of_record:
+    elif of_record:
         said += ", against these alone"
     if power.criteria:
         said += f", {count(power.criteria, 'criterion', 'criteria')} beside success"

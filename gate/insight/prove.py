@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from random import Random
 from statistics import fmean
@@ -35,12 +35,6 @@ STEP = 0.05
 Tick = Callable[[], None]
 Progress = Callable[[str], AbstractContextManager[Tick]]
 """Shows the progress of a suite's simulations, one tick each."""
-
-
-@contextmanager
-def silent(suite: str) -> Iterator[Tick]:  # noqa: ARG001
-    """Show no progress."""
-    yield lambda: None
 
 
 class Proof(Struct, frozen=True):

@@ -83,7 +83,7 @@ class RecordReader:
         self.last_footer: Footer | None = None
         """The newest closing line, whether or not trials follow it."""
         self.header = self._read_header()
-        self._known = frozenset(case.id for case in self.header.plan)
+        self._known = {case.id: case.id for case in self.header.plan}
         self._ranges = {criterion.name: criterion.scale.range for criterion in self.header.criteria}
 
     def __iter__(self) -> Iterator[Trial]:
@@ -190,9 +190,10 @@ class RecordReader:
         if isinstance(line, wire.ClosingLine):
             self._close(*wire.to_footer(line))
             return None, None
-        trial = wire.to_trial(line)
-        if trial.case_id not in self._known:
-            raise self._problem(f"a trial of a case outside the plan: {trial.case_id[:60]!r}", damaged=True)
+        case_id = self._known.get(line.case)  # one text for all its trials
+        if case_id is None:
+            raise self._problem(f"a trial of a case outside the plan: {line.case[:60]!r}", damaged=True)
+        trial = wire.to_trial(line, case_id)
         if trial in self.tally:
             raise self._problem(f"trial {trial.number} of case {trial.case_id[:60]!r} is there twice", damaged=True)
         self._check_scores(trial)

@@ -193,12 +193,12 @@ def trial_line(trial: Trial) -> TrialLine:
     )
 
 
-def to_trial(line: TrialLine) -> Trial:
+def to_trial(line: TrialLine, case_id: str) -> Trial:
     scores = {}
     for name, score in line.scores.items():
         scores[name] = score if isinstance(score, Score) else Score(score)
     return Trial(
-        line.case,
+        case_id,
         line.n,
         line.round,
         FULL if line.tag is None else line.tag,

@@ -118,9 +118,10 @@ async def score_trial(
     scores: dict[str, Score] = {}
     for scorer in [s for s in scorers if s.criterion.hard]:
         scores[scorer.criterion.name] = await _score(scorer, case, performance, judge, in_loop=in_loop)
-    _keep_to_scale(scorers, scores)
-    if scores and any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
-        return replace(trial, scores=scores)
+    if scores:
+        _keep_to_scale(scorers, scores)
+        if any(_blocks(scores.get(s.criterion.name)) for s in scorers if s.criterion.blocking):
+            return replace(trial, scores=scores)
     composites: list[tuple[str, Composite[Any]]] = []
     waited: dict[str, Awaitable[Score]] = {}
     for scorer in [s for s in scorers if not s.criterion.hard]:
