@@ -14,10 +14,7 @@ def schema(of_report: bool) -> None:
 
     With --report, that of the JSON report.
     """
-    import json
-
-    from gate.config.json_schema import json_schema
+    from gate.config.json_schema import in_lines, json_schema
     from gate.reports.json import schema as report_schema
 
-    found = report_schema() if of_report else json_schema()
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    click.echo(in_lines(report_schema() if of_report else json_schema()))

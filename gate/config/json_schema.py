@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -27,6 +28,9 @@ from gate.suites import FORMATS
 TEXT_ALONE = ("HttpRequest", "ToolPaths", "ArgsRule", "VersionSource", "BaseAddress")
 """Models that can also be written as a string."""
 TEXT = {"type": "string"}
+SHARED_BY = 3
+"""Number of definitions that must share a property before it is defined separately."""
+LINE_LENGTH = 110
 
 
 def json_schema() -> dict[str, Any]:
@@ -69,8 +73,26 @@ def json_schema() -> dict[str, Any]:
     for name in TEXT_ALONE:
         definitions[name] = {"anyOf": [TEXT, definitions[name]]}
     definitions["TraceOptions"] = {"anyOf": [{"type": "boolean"}, definitions["TraceOptions"]]}
+    _share_properties(definitions)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Agent Gate"}
     return {**about, **schema, "$defs": definitions}
+
+
+def in_lines(value: Any, indent: int = 0) -> str:
+    """Return JSON text with each value on a single line if it fits."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or indent + len(flat) <= LINE_LENGTH:
+        return flat
+    inner = " " * (indent + 2)
+    lines = []
+    if isinstance(value, list):
+        for item in value:
+            lines.append(inner + in_lines(item, indent + 2))
+    else:
+        for key, item in value.items():
+            lines.append(f"{inner}{json.dumps(key, ensure_ascii=False)}: {in_lines(item, indent + 2)}")
+    opening, closing = ("[", "]") if isinstance(value, list) else ("{", "}")
+    return f"{opening}\n" + ",\n".join(lines) + f"\n{' ' * indent}{closing}"
 
 
 def _add_stores(definitions: dict[str, Any], stores: Sequence[type[BaseModel]], known: list[str]) -> None:
@@ -127,6 +149,27 @@ def _definitions(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
             key = mentioned[name].model_fields[field].alias or field
             properties[key] = {"description": " ".join(text.split()).replace("``", "`"), **properties[key]}
     return definitions
+
+
+def _share_properties(definitions: dict[str, Any]) -> None:
+    """Define a property shared by several definitions once, and refer to it."""
+    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    for definition in definitions.values():
+        for branch in (definition, *definition.get("anyOf", [])):
+            for name, value in branch.get("properties", {}).items():
+                places.setdefault(json.dumps([name, value]), []).append((branch["properties"], name))
+    for found in places.values():
+        properties, name = found[0]
+        if len(found) < SHARED_BY or "$ref" in properties[name]:
+            continue
+        shared = f"shared.{name}"
+        number = 2
+        while shared in definitions:
+            shared = f"shared.{name}.{number}"
+            number += 1
+        definitions[shared] = properties[name]
+        for properties, name in found:
+            properties[name] = {"$ref": f"#/$defs/{shared}"}
 
 
 def _shortened(schema: Any) -> Any:

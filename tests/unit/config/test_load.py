@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from gate.config.json_schema import json_schema
+from gate.config.json_schema import in_lines, json_schema
 from gate.config.load import load_config, read_config
 from gate.config.removed import REMOVED
 from gate.config.schema import File, TrialsSection
@@ -96,6 +97,10 @@ def undescribed(schema: Any, path: str = "") -> Iterator[str]:
 def test_the_schema_describes_every_key(validator: jsonschema.Draft202012Validator) -> None:
     schema = validator.schema
     assert list(undescribed(schema)) == []
+    text = in_lines(schema)
+    assert json.loads(text) == schema
+    assert text.count("\n") < 4_000  # short enough to be looked through in an editor
+    assert in_lines({"title": "≥ 1"}) == '{"title": "≥ 1"}'
     trajectory = schema["properties"]["criteria"]["anyOf"][1]["properties"]["tool_trajectory_avg_score"]
     assert trajectory["description"].startswith("1 for a turn whose tool calls match")
     options = schema["$defs"]["TrajectoryOptions"]["anyOf"][1]["properties"]
