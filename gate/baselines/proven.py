@@ -80,7 +80,8 @@ class Provenance:
         self._required = required
         self._asked: dict[str, Proofs] = {}
         self._joined: dict[str, tuple[int, Proofs]] = {}
-        self._checked: dict[tuple[str, str], tuple[tuple[str, ...], Record | None]] = {}
+        self._checked: dict[tuple[str, str], tuple[tuple[str, ...], frozenset[str], Record | None]] = {}
+        """By suite and key: a record's runs and the proofs that it was checked against, and its proven part."""
         self._told: dict[str, dict[str, tuple[str, str]]] = {}
         """Skipped parts by suite and key, each with the reason."""
         self._troubles: dict[str, dict[str, str]] = {}
@@ -124,17 +125,17 @@ class Provenance:
         """Return the proven part of a stored record; None if it has none."""
         suite, key = suite_key(record.header.suite_id), commit_key(record.header)
         runs = run_ids(record.header)
-        held = self._checked.get((suite, key))
-        if held is not None and held[0] == runs:
-            return held[1]
         digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
+        held = self._checked.get((suite, key))
+        if held is not None and held[:2] == (runs, digests):  # a job on another commit may have brought its proof since
+            return held[2]
         found = proven_part(record, digests)
         commit = record.header.commit
         if not _is_whole(found, record) and commit is not None and commit not in self._asked:
             self._ask(commit)
             digests = self.proofs(record.header.suite_id).digests.get((suite, key), frozenset())
             found = proven_part(record, digests)
-        self._checked[suite, key] = (runs, found)
+        self._checked[suite, key] = (runs, digests, found)
         if found is None and digests:
             self._troubles.setdefault(suite, {})[key] = REWRITTEN
         elif found is not None and not _is_whole(found, record):

@@ -125,6 +125,19 @@ def test_a_record_is_asked_for_once_where_nobody_carries_its_proof(inner: FileSt
     assert trust_in(store, found.records) == trust_in(store, ())
 
 
+def test_a_proof_that_another_commits_job_carries_counts_from_then_on(inner: FileStore) -> None:
+    prover = Known(asked=[RECORDS[1]])
+    prover.by_commit[commit(1)] = joined(map(proofs_of, (RECORDS[1], RECORDS[3])))
+    store = checked(inner, [prover])
+    newest = store.latest(SUITE)
+    assert newest is not None and trust_in(store, newest.records).unproven == (commit(3),)
+    assert store.find(SUITE, [commit(1)]) is not None
+    latest = store.latest(SUITE)
+    assert latest is not None and latest.commit == commit(3)
+    assert trust_in(store, latest.records).unproven == ()
+    assert store.anchor(SUITE) is not None, "it ends"
+
+
 def test_pooled_records_are_proven_each_by_itself(inner: FileStore) -> None:
     found = checked(inner, [Known(carried=[RECORDS[3], RECORDS[1]])]).find(SUITE, COMMITS)
     assert found is not None
