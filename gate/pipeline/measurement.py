@@ -81,9 +81,9 @@ async def measure_suite(session: Session, plan: Plan, found: References) -> Meas
     with ExitStack() as stack:
         journal, origin = _open_journal(session, plan, header)
         journal = stack.enter_context(journal)
+        compared = journal.closed_terms.get("compared")
         journal, unsure = _without_unconfirmed(session, journal, stack)
         earlier_trials = len(journal.resumed)
-        compared = journal.closed_terms.get("compared")
         in_outage = ran_in_outage(session, plan, found.all, journal.header, journal.resumed)
         if any(trial.answered and trial.round == journal.resumed[0].round for trial in in_outage):
             # The agent was measured in the first round, so this is a further draw.
@@ -283,11 +283,12 @@ def _without_unconfirmed(session: Session, journal: RecordWriter, stack: ExitSta
 def _of_another_base(journal: RecordWriter, compared: object, reference: Reference) -> list[Trial]:
     """Return trials of a base's agent that is not the reference's; ``compared``: the references of the record's run.
 
-    While its base is not measured yet, a change is compared with an older one.
+    While its base is not measured yet, a change is compared with an older one. That may be of the same agent.
     """
     if not (reference.records and isinstance(compared, list) and compared):
         return []
-    if str(compared[0]).startswith((reference.commit or "no commit")[:12]):
+    commits = [record.header.commit or "no commit" for record in reference.records]
+    if str(compared[0]).startswith(tuple([commit[:12] for commit in commits])):
         return []
     return [trial for trial in journal.resumed if trial.side is Side.BASELINE and trial.tag != BASE]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,17 +135,46 @@ def test_answers_of_another_base_do_not_count_as_the_base_s(project: Project) ->
     project.gate("run", "-q", CALLS="/dev/null")  # its base is not measured yet
     assert passes_of_base(project)[0], "the older base's agent"
     project.git("checkout", "-q", "-")
-    project.gate("run", "-q", CALLS="/dev/null")
-    project.gate("baseline", "save", CALLS="/dev/null")
+    store(project)
     project.git("checkout", "-q", "change")
     project.gate("run", "-q", CALLS="/dev/null")
     passed, asked = passes_of_base(project)
     assert not passed, f"{passed} of {asked}"
 
 
-def passes_of_base(project: Project) -> tuple[int, int]:
-    """Return how often the base's agent passed the broken cases in the newest record, and how often it was asked."""
+@pytest.mark.slow
+def test_answers_of_the_base_s_agent_count_at_whichever_commit_it_ran(project: Project) -> None:
+    text = (project.root / "gate.yaml").read_text().replace("rerun: never", "rerun: match")
+    project.write("gate.yaml", text.replace("agent: {", "agent: {sources: [agent.py], "))
+    project.commit("name the sources")
+    store(project)
+    project.write("notes.txt", "no part of the agent\n")
+    project.commit("the base, which is not measured yet")
+    project.git("checkout", "-qb", "change")
+    commit(project, broken=True)
+    project.gate("run", "-q", CALLS="/dev/null")
+    before = answers_of_base(project)
+    assert before
+    project.git("checkout", "-q", "-")
+    store(project)
+    project.git("checkout", "-q", "change")
+    project.gate("run", "-q", CALLS="/dev/null")
+    assert answers_of_base(project)[: len(before)] == before
+
+
+def store(project: Project) -> None:
+    project.gate("run", "-q", CALLS="/dev/null")
+    project.gate("baseline", "save", CALLS="/dev/null")
+
+
+def answers_of_base(project: Project) -> list[Any]:
+    """Return the trials of the base's agent in the newest record."""
     path = max((project.root / ".gate/records").rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    scores = [line["scores"] for line in lines if line.get("side") == "baseline" and line["case"] in ("c3", "c4")]
+    return [line for line in lines if line.get("side") == "baseline"]
+
+
+def passes_of_base(project: Project) -> tuple[int, int]:
+    """Return how often the base's agent passed the broken cases in the newest record, and how often it was asked."""
+    scores = [line["scores"] for line in answers_of_base(project) if line["case"] in ("c3", "c4")]
     return sum(score["response_match_score"]["value"] == 1.0 for score in scores), len(scores)
