@@ -186,6 +186,7 @@ def test_the_judge_is_reached_for(project: Project, status: int, state: str, wor
     keyless = examine(project, {"python": "bot:answer"}, criteria)
     assert keyless["exit"]["code"] == 2
     assert "OPENAI_API_KEY" in keyless["judge suites and criteria"]["remedy"]
+    assert keyless["agent answers"]["found"] == "not called before this problem is solved"
 
 
 def test_the_job_and_its_history(project: Project) -> None:

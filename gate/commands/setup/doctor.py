@@ -60,6 +60,7 @@ async def _checkups(path: Path, environment: Mapping[str, str], *, ask: bool) ->
     except GateError as error:
         is_judge = isinstance(error, ConfigError) and error.where == "judge"
         found.append(refused(JUDGE if is_judge else "configuration", "suites and criteria", error))
+        found.append(note(AREA, "answers", "not called before this problem is solved"))
     found += [*map(_suite, plans), *_files(config, environment), *_environment(config, environment)]
     if plans:
         agent, trials = await _agent(config, plans[0], environment, ask=ask)
