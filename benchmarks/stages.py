@@ -28,7 +28,7 @@ STAGES = {
     "read": "gate.config.resolve.read_suites",
     "read: line into JSON that notes its reads": "gate.formats.documents._parse_line",
     "read: messages into an invocation": "gate.formats.messages.to_invocation",
-    "read: the row's case": "gate.suites.messages._case_of",
+    "read: the row's case": "gate.suites.messages._case",
     "read: keys that nobody read": "gate.suites.messages.unread",
     "score": "gate.scoring.executor.score_batch",
     "score: criteria": "gate.scoring.batch.score_recorded",

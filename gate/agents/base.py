@@ -531,7 +531,8 @@ def unchanged(answer: Any) -> Any:
 
 def refuse_error(answer: Any, parts_of: Callable[[Any], Any] = unchanged) -> None:
     """Raise AgentFailure for a stream that ends with an error, or an object that states one, such as ``error`` or
-    ``errors``, whatever else it says; likewise for text that ends with such an object, and google-adk's events.
+    ``errors``, whatever else it says; likewise for text that ends with such an object, and for google-adk's events that
+    end in an error without an answer.
 
     ``parts_of`` finds the parts of an answer of another form.
     """
@@ -683,7 +684,7 @@ def _is_answer(text: str) -> bool:
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a text is; None if it is none."""
+    """Return the JSON object in a text; None for any other text."""
     try:
         value = parse_json(text, "the answer")
     except (ValueError, ConfigError):

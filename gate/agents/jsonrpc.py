@@ -12,11 +12,11 @@ from gate.model import ErrorKind
 from gate.security.limits import shorten
 
 INTERNAL_ERROR = -32_603
-"""The code for an internal error of the server, so the agent's own."""
+"""The code for an error inside the server: a crash of the agent."""
 
 
 def result_in(answer: Any, asked: str, *, key: str) -> Any:
-    """Return the result in the response to a request. Raises AgentFailure.
+    """Return the result in the response to a request. Raises AgentFailure if there is none.
 
     Args:
         answer: the response.
@@ -24,7 +24,7 @@ def result_in(answer: Any, asked: str, *, key: str) -> Any:
         key: the configuration key that leads to the server.
     """
     if not isinstance(answer, Mapping) or answer.get("jsonrpc") != "2.0":
-        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is no JSON-RPC: is {key} right?")
+        raise AgentFailure(ErrorKind.PROTOCOL, f"the answer is not JSON-RPC: is {key} correct?")
     refuse_stated(answer)
     if answer.get("id") != asked:
         raise AgentFailure(ErrorKind.PROTOCOL, "the response answers another request")

@@ -277,7 +277,8 @@ class _Search:
 
     def follow(self, entry: Iterable[Path], named: Iterable[str], installs: Iterable[Path]) -> None:
         for path in entry:
-            self.add(path)
+            if path in self.known:  # not a folder, in which only the modules that are imported count
+                self.add(path)
         for path in installs:
             if path not in self.below:
                 self._read_requirements(path)

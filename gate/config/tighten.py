@@ -137,8 +137,8 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
         if name in own:
             section[name] = own[name]
 
-    take("against")
     if before.store != now.store and not {before.store, now.store} <= {*STORES, NO_STORE}:
+        take("against")
         change = KeyChange("baseline.store", before.store, now.store, before.store)
         return section, [str(change)]  # one plugin's store cannot read another's options
     models: list[type[BaseModel]] = [BaselineSection, *dict.fromkeys([*before.models(), *now.models()])]
@@ -146,6 +146,8 @@ def _baseline_under_base(before: BaselineSection, now: BaselineSection) -> tuple
     for model in models:
         for name in model.model_fields:
             directions[name] = strictness_of(model, name)
+            if directions[name] is FREE:
+                take(name)
     old, new = _with_store(before, models), _with_store(now, models)
     changes = tighten(old, new, directions.__getitem__)
     for name in _DECIDING:

@@ -71,8 +71,8 @@ class Answers(Struct, Generic[A], frozen=True):
 
     @property
     def nothing(self) -> Score | None:
-        """Return the score of a turn without a result; None if there is one. Unlike a failed call, no readable answer
-        leaves only this turn out."""
+        """Return the score of a turn without a result; None if there is one. A failed call leaves the whole trial
+        unmeasured, and unreadable answers only this turn."""
         if self.error is not None:
             return Score(None, error=self.error)
         if self.readable:

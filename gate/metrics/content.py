@@ -158,7 +158,7 @@ class _Listed(PassOrFail[ListedT]):
 
     @abstractmethod
     def fails_in(self, performance: TrialOutput) -> Callable[[str, bool], bool]:
-        """Return a function of a text or pattern, and of True if its case is ignored: True if a trial fails by it."""
+        """Return a function that takes a text or pattern, and True to ignore its case: True if the trial fails it."""
 
 
 class Contains(_Listed[NeededTextOptions]):

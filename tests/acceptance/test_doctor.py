@@ -102,6 +102,7 @@ def test_a_good_agent_has_no_problem(project: Project) -> None:
     assert "none were made" in found["agent tool calls"]["found"]
     assert "10 tokens in, 2 out" in found["agent usage"]["found"]
     assert "$0.001" in found["agent cost"]["found"]
+    assert found["criteria cost"]["found"].endswith(": $0.001"), "with its unit"
     assert found["agent version"]["found"] == "7"
     assert "kept separate" in found["agent sessions"]["found"]
     assert "1 with an expected answer, 1 with expected calls" in found["configuration suite cases.json"]["found"]
@@ -186,6 +187,7 @@ def test_the_judge_is_reached_for(project: Project, status: int, state: str, wor
     keyless = examine(project, {"python": "bot:answer"}, criteria)
     assert keyless["exit"]["code"] == 2
     assert "OPENAI_API_KEY" in keyless["judge suites and criteria"]["remedy"]
+    assert keyless["agent answers"]["found"] == "not called before this problem is solved"
 
 
 def test_the_job_and_its_history(project: Project) -> None:

@@ -18,13 +18,13 @@ from gate.config.resolve import Plan, make_plans
 from gate.decision.unseen import shows_calls
 from gate.errors import EXIT_PRECEDENCE, ConfigError, ExitCode, GateError
 from gate.judges.options import JudgeOptions, Member, members
-from gate.model import Trial, Turn
+from gate.model import Criterion, Trial, Turn
 from gate.pipeline.identity import NO_GIT, files_of_agent, git_context
 from gate.pipeline.journal import redactor_of
 from gate.pipeline.launch import no_own_user
 from gate.pipeline.references import find_references
 from gate.pipeline.store import store_kind, store_of
-from gate.reports.formatting import count, listing
+from gate.reports.formatting import count, figure, listing
 from gate.security.environment import UNKNOWN_CI, ci_system, is_allowed
 from gate.system.git import Git
 
@@ -60,6 +60,7 @@ async def _checkups(path: Path, environment: Mapping[str, str], *, ask: bool) ->
     except GateError as error:
         is_judge = isinstance(error, ConfigError) and error.where == "judge"
         found.append(refused(JUDGE if is_judge else "configuration", "suites and criteria", error))
+        found.append(note(AREA, "answers", "not called before this problem is solved"))
     found += [*map(_suite, plans), *_files(config, environment), *_environment(config, environment)]
     if plans:
         agent, trials = await _agent(config, plans[0], environment, ask=ask)
@@ -185,12 +186,12 @@ def _criteria(config: Config, plans: Sequence[Plan], trials: Sequence[Trial] | N
                 what = "needs reported tool calls; the answers to the first case report none"
                 yield note(CRITERIA, scorer.criterion.name, what, RETURN_CALLS)
             else:
-                yield _criterion(scorer.criterion.name, first)
+                yield _criterion(scorer.criterion, first)
 
 
-def _criterion(name: str, first: Trial | None) -> Checkup:
+def _criterion(criterion: Criterion, first: Trial | None) -> Checkup:
     """Return a criterion's result in the first case."""
-    score = None
+    name, score = criterion.name, None
     if first is not None:
         score = first.scores.get(name)
     if score is None:
@@ -201,7 +202,7 @@ def _criterion(name: str, first: Trial | None) -> Checkup:
     if score.value is None:
         idle = "does not apply to the first case"
         return note(CRITERIA, name, idle, "other cases may state what it compares with; gate suite lists them")
-    return ok(CRITERIA, name, f"measured in the first case: {score.value:.4g}")
+    return ok(CRITERIA, name, f"measured in the first case: {figure(score.value, criterion.scale)}")
 
 
 async def _judge(config: Config, plans: Sequence[Plan], environment: Mapping[str, str]) -> list[Checkup]:

@@ -40,9 +40,12 @@ def add_graphs(tree: Tree, path: Path, found: Survey) -> None:
 
 def add_described(tree: Tree, path: Path, found: Survey) -> None:
     """Add the server that an OpenAPI description is of."""
-    described = agent_of(tree.document(path))
+    document = tree.document(path)
+    described = agent_of(document)
     if described is not None:
         found.agents.append(replace(described, where=path.as_posix(), rank=(6,)))
+    elif "swagger" in as_mapping(document):
+        found.notes.append(f"{path.as_posix()}, a description in version 2.0 of OpenAPI: only 3 is read")
 
 
 def add_keys(tree: Tree, path: Path, found: Survey) -> None:

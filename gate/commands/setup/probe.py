@@ -17,7 +17,7 @@ from gate.model import Case, Invocation, Trial, Turn, total_usage
 from gate.pipeline.budget import RunBudget
 from gate.pipeline.execute import Job
 from gate.pipeline.trials import TrialRunner
-from gate.reports.formatting import count, dollars
+from gate.reports.formatting import agree, count, dollars
 from gate.system.prices import turn_cost
 
 AREA = "agent"
@@ -76,7 +76,8 @@ def _text(config: Config, turns: Sequence[Invocation]) -> Checkup:
         if config.agent_kind in MAPPED:
             remedy += f", or name its path under agent.{config.agent_kind}.response.output"
         return note(AREA, "text", "the answers have no text", remedy)
-    found = f"{len(said)} of {count(len(turns), 'answer')} have text; the first has {len(said[0]):,} characters"
+    have = agree(len(turns), "has", "have")
+    found = f"{len(said)} of {count(len(turns), 'answer')} {have} text; the first has {len(said[0]):,} characters"
     return ok(AREA, "text", found)
 
 

@@ -25,7 +25,7 @@ from gate.system.serialize import pack
 from gate.system.wire import REQUEST, Frame, Frames, frame
 
 START_SECONDS = 120.0
-"""Seconds to start the process, to import a custom metric and to build it."""
+"""Seconds to start the process, import a custom metric, and build it."""
 SECONDS = 60.0
 """Seconds to score one trial."""
 _MODULE = "gate.metrics.custom.child"
@@ -135,6 +135,8 @@ class _IsolatedMetric(Metric[Any]):
 
     def _ask(self, what: str, *given: Any) -> Score:
         try:
+            if not self._process.is_running:  # the import has time of its own
+                self._process.ask("build", self._build, seconds=START_SECONDS)
             return read_score(self._process.ask(what, self._build, *given))
         except LostError as error:
             return Score(None, error=f"the custom metric failed: its process {error}")
@@ -194,6 +196,10 @@ class _Child:
         finalize(self, self._descendants.end)
         self._requests = count(1)
 
+    @property
+    def is_running(self) -> bool:
+        return self._dialogue is not None
+
     def prepare(self, what: str, *message: Any) -> dict[str, Any]:
         """Return the answer to a request that comes before any score.
 
@@ -208,14 +214,9 @@ class _Child:
         return told
 
     def ask(self, *message: Any, seconds: float = SECONDS) -> dict[str, Any]:
-        """Return the answer, a JSON object, within ``seconds``, and longer if the process has to be started.
-
-        Raises LostError if the process ends.
-        """
+        """Return the answer, a JSON object. Raises LostError if the process ends or takes longer than ``seconds``."""
         try:
-            if self._dialogue is None:
-                self._dialogue = self._started()
-                seconds = max(seconds, START_SECONDS)
+            self._dialogue = self._dialogue or self._started()
             number = next(self._requests)
             found = self._dialogue.ask(frame(REQUEST, number, pack(message)), seconds)
             return _read(found, number)

@@ -294,6 +294,10 @@ def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
         parse_options({"command": command})
 
 
+SAID = {"author": "bot", "content": {"parts": [{"text": "Done."}]}}
+"""One of google-adk's events."""
+
+
 @pytest.mark.parametrize(
     ("answer", "fails"),
     [
@@ -304,9 +308,13 @@ def test_a_command_without_a_shell_is_no_shell_line(command: str) -> None:
         ({"output": "Done.", "Error": None}, False),
         ({"output": "Done.", "error": "", "errors": []}, False),
         ({"output": "Done.", "error": None, "errors": None}, False),
+        ([SAID, {"author": "bot", "errorCode": "OTHER", "errorMessage": "no database"}], True),
+        ([{"author": "bot", "error_code": "no database"}], True),
+        ([{**SAID, "errorCode": "MAX_TOKENS"}], False),
+        ([{"author": "bot", "errorCode": "no database"}, SAID], False),
     ],
 )
-def test_an_answer_that_states_an_error_is_a_failure(answer: dict[str, Any], fails: bool) -> None:
+def test_an_answer_that_states_an_error_is_a_failure(answer: Any, fails: bool) -> None:
     if fails:
         with pytest.raises(AgentFailure, match=r"the agent reports an error: .*no database"):
             read_answer(answer, user="hi")

@@ -199,6 +199,16 @@ def assert_found(root: Path, files: Mapping[str, str], found: set[str]) -> None:
     assert (told.problem, set(told.names)) == ("", found)
 
 
+def test_of_a_folder_of_modules_only_the_imported_ones_count(tmp_path: Path) -> None:
+    """`agent.path: [../libs]` makes the folder an entry, and a script in it is nobody's."""
+    for name in ("one/bot.py", "libs/helper.py", "libs/deploy.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("import helper\n" if name.endswith("bot.py") else "")
+    names = ["bot.py", "../libs/helper.py", "../libs/deploy.sh"]
+    told = sources_of(["bot.py", "../libs"], tmp_path / "one", names, top=tmp_path)
+    assert told == Sources(("bot.py", "../libs/helper.py"))
+
+
 def test_folders_of_the_same_name_belong_to_other_agents(tmp_path: Path) -> None:
     files = {**IN_FOLDER, "one/bot.py": "X = f'texts/{tone}.txt'\nY = 'texts/lost.txt'\n", "one/texts/a.txt": ""}
     for number in range(40):

@@ -47,3 +47,12 @@ def test_each_file_adds_what_it_says_and_a_graph_is_found_once(tmp_path: Path) -
     ]
     assert found.agents[0].why == "langgraph.json names the graph 'shop'"
     assert found.keys == {"SHOP"}
+
+
+def test_a_description_in_an_older_version_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    write(tmp_path, {"docs/swagger.yaml": "swagger: '2.0'\npaths: {/chat: {post: {}}}\n", "api/openapi.json": ["2.0"]})
+    found = survey(tmp_path)
+    assert (found.agents, found.notes) == (
+        [],
+        ["docs/swagger.yaml, a description in version 2.0 of OpenAPI: only 3 is read"],
+    )

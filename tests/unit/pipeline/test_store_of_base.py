@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gate.baselines import STORES
+from gate.baselines.base import StoreOptions
+from gate.baselines.blobs import BlobStore
 from gate.config.base_policy import Rules, read_base, under_base_policy
 from gate.config.load import read_config
 from gate.config.schema import BaselineSection
+from gate.model.strictness import FREE
 from gate.pipeline.store import store_kind
 from tests.properties import examples
 
@@ -119,6 +122,24 @@ def test_what_the_change_states_is_said_to_hold_once_it_is_merged(
     [said] = rules.changes
     assert said.startswith(f"baseline.{next(iter(now))}: ")
     assert said.endswith("takes effect once it is merged")
+
+
+def test_an_option_that_a_plugins_store_declares_free_is_the_changes(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Options(StoreOptions):
+        place: str = ""
+        label: Annotated[str, FREE] = ""
+
+    class Store(BlobStore):
+        pass
+
+    Store.Options = Options
+    monkeypatch.setitem(STORES._loaded, "own", Store)
+    before, now = {"store": "own", "place": "a", "label": "x"}, {"store": "own", "place": "b", "label": "y"}
+    rules = under(clone, tmp_path / "base", before, now)
+    assert rules.config.file.baseline.options == {"place": "a", "label": "y"}
+    assert rules.changes == ('baseline.place: "a" → "b" takes effect once it is merged',)
 
 
 def test_a_restored_folder_is_kept_to_and_a_committed_one_is_not(clone: Path, tmp_path: Path) -> None:

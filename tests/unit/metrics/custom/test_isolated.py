@@ -128,6 +128,16 @@ def test_what_hangs_is_ended(own: Path, monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+@pytest.mark.slow
+def test_a_process_that_is_started_anew_gives_a_trial_no_more_time(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = made(own, "hangs")
+    monkeypatch.setitem(apart._Child.ask.__kwdefaults__, "seconds", 0.2)
+    monkeypatch.setattr(apart, "START_SECONDS", 20.0)
+    for _ in range(2):
+        error = hangs.score(CASE, PERFORMANCE).error
+        assert error == "the custom metric failed: its process gave no answer within 0.2 s"
+
+
 def test_what_it_prints_is_no_answer(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert score(own, "prints") == Score(0.25)
     assert capfd.readouterr().out == ""
