@@ -120,17 +120,18 @@ def _cached(row: Row) -> bool:
     return _response(row).get("cached") is True
 
 
-Place = tuple[Any, Any]
-"""The indexes of a row's test and prompt."""
+def _place(held: Row) -> str:
+    """Return the indexes of a test and its prompt, whatever their values, as text; empty without a test."""
+    test = held.get("testIdx")
+    return "" if test is None else f"{test!r} {held.get('promptIdx')!r}"
 
 
-def _traces(listed: Any) -> dict[Place, Row]:
+def _traces(listed: Any) -> dict[str, Row]:
     """Return the traces that promptfoo received, by the row that they belong to; ambiguous ones are left out."""
-    found: dict[Place, Row | None] = {}
+    found: dict[str, Row | None] = {}
     for trace in as_list(listed):
-        told = as_mapping(as_mapping(trace).get("metadata"))
-        place = told.get("testIdx"), told.get("promptIdx")
-        if place in found or place[0] is None:
+        place = _place(as_mapping(as_mapping(trace).get("metadata")))
+        if place in found or not place:
             found[place] = None
         else:
             found[place] = trace
@@ -160,7 +161,7 @@ def _spans(trace: Row) -> Iterator[Row]:
         yield {**raw, **times, "traceId": trace.get("traceId") or "trace", "status": status}
 
 
-def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[Place, Row]) -> RecordedTrial:
+def _trial(document: Document, index: int, case: Case, number: int, traces: Mapping[str, Row]) -> RecordedTrial:
     row = document.data["results"]["results"][index]
     response = _response(row)
     if row.get("failureReason") == ERROR or response.get("output") is None:
@@ -168,7 +169,7 @@ def _trial(document: Document, index: int, case: Case, number: int, traces: Mapp
         return RecordedTrial(case.id, number, (), shorten(error, MAX_ERROR_CHARS))
     with document.errors_at("results"):
         said, calls = _output(response.get("output"))
-        traced, tells = _traced(traces.get((row.get("testIdx"), row.get("promptIdx"))))
+        traced, tells = _traced(traces.get(_place(row)))
         usage = _usage(response)
         duration = None
         if not _cached(row):

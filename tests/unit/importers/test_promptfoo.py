@@ -176,6 +176,13 @@ def test_spans_inside_results_tell_of_calls(tmp_path: Path) -> None:
     assert (second.tool_calls, second.reports_calls) == ((), False)
 
 
+def test_an_index_that_is_no_number_finds_no_trace_and_ends_nothing(tmp_path: Path) -> None:
+    traces = [{"metadata": {"testIdx": [0]}, "spans": []}]
+    write(tmp_path / "r.json", {"results": {"version": 3, "results": [row(testIdx={"a": 0})]}, "traces": traces})
+    (trial,) = loaded(tmp_path / "r.json").recorded
+    assert trial.invocations[0].reports_calls is False
+
+
 def test_calls_in_an_answer_are_the_trajectory(tmp_path: Path) -> None:
     calls = [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"id": 1}'}}]
     for output in (calls, {"content": None, "tool_calls": calls}):
