@@ -64,7 +64,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
 _COLUMNS = "trace, min(at, seen), passed, average, scores, why, query, output, applied, kept, judges"
-"""Those of an `Observation`, in the order of its fields."""
+"""The columns of a trace, in the order of an `Observation`'s fields."""
 _JSON = ("scores", "applied", "judges")
 """The columns that hold JSON."""
 
